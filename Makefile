@@ -1,0 +1,39 @@
+# Everything a fresh machine needs: each target makes .venv and installs through constraints.txt first.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: setup demo test check lint types slow docs bench clean
+
+$(STAMP): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'
+	@touch $@
+
+setup: $(STAMP)
+
+demo: setup
+	$(BIN)/wiseale demo
+
+test: setup
+	$(BIN)/python -m pytest -n 2
+
+slow: setup
+	$(BIN)/python -m pytest -m slow
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: setup
+	$(BIN)/mypy
+
+check: lint types test
+
+bench: setup
+	$(BIN)/python -m bench all
+
+clean:
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache

@@ -1,0 +1,226 @@
+"""Settings: frozen dataclasses, read from command-line strings, TOML or JSON, and checked in one place.
+
+A setting is declared once, as a dataclass field made by :func:`setting`; its type, range and help text serve the
+command line, the files and the Python API alike.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import tomllib
+import types
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from wiseale import registry
+from wiseale.errors import ConfigError
+
+S = TypeVar("S", bound="Settings")
+
+
+class SettingError(ConfigError):
+    """One setting is wrong; callers may put the spelling their user knows in front (``--latent-dim``)."""
+
+    def __init__(self, name: str, problem: str) -> None:
+        super().__init__(f"{name} {problem}")
+        self.name = name
+        self.problem = problem
+
+    def __reduce__(self) -> tuple[type[SettingError], tuple[str, str]]:
+        return type(self), (self.name, self.problem)
+
+
+def setting(
+    default: Any,
+    help: str = "",
+    *,
+    minimum: float | None = None,
+    above: float | None = None,
+    below: float | None = None,
+) -> Any:
+    """A dataclass field with a help text and a range: ``minimum`` is allowed, ``above`` and ``below`` are not."""
+    limits = {"minimum": minimum, "above": above, "below": below}
+    metadata = {"help": help, "limits": {key: limit for key, limit in limits.items() if limit is not None}}
+    return field(default=default, metadata=metadata)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Base of every dataclass of settings: values are checked against their declared type and range when it is made."""
+
+    def __post_init__(self) -> None:
+        hints = typing.get_type_hints(type(self))
+        for item in dataclasses.fields(self):
+            value = convert(item.name, getattr(self, item.name), hints[item.name])
+            _check_range(item.name, value, item.metadata.get("limits", {}))
+            object.__setattr__(self, item.name, value)
+
+
+def from_values(cls: type[S], values: Mapping[str, Any]) -> S:
+    """Make settings from a mapping of strings or typed values; an unknown key is an error naming the nearest."""
+    known = [item.name for item in dataclasses.fields(cls)]
+    for key in values:
+        if key not in known:
+            near = registry.did_you_mean(key, known)
+            raise SettingError(key, f"is not a setting of {cls.__name__}{near} (known: {', '.join(known)})")
+    return cls(**values)
+
+
+def _check_range(name: str, value: Any, limits: Mapping[str, float]) -> None:
+    for number in value if isinstance(value, tuple) else (value,):
+        if isinstance(number, bool) or not isinstance(number, int | float):
+            continue
+        if not math.isfinite(number):
+            raise SettingError(name, f"must be finite, got {number}")
+        if "minimum" in limits and number < limits["minimum"]:
+            raise SettingError(name, f"must be at least {limits['minimum']}, got {number}")
+        if "above" in limits and number <= limits["above"]:
+            raise SettingError(name, f"must be above {limits['above']}, got {number}")
+        if "below" in limits and number >= limits["below"]:
+            raise SettingError(name, f"must be below {limits['below']}, got {number}")
+
+
+def convert(name: str, value: Any, hint: Any) -> Any:
+    """Read a value as the annotated type: numbers may be strings (``"1/64"`` too), tuples are comma-separated."""
+    options = typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
+    for option in options:
+        read = _read(value, option)
+        if read is not _NOT_READ:
+            return read
+    raise SettingError(name, f"must be {' or '.join(_describe(option) for option in options)}, got {value!r}")
+
+
+_NOT_READ = object()
+
+
+def _read(value: Any, hint: Any) -> Any:
+    if hint is type(None):
+        return None if value is None or value == "none" else _NOT_READ
+    if typing.get_origin(hint) is Literal:
+        return value if value in typing.get_args(hint) and isinstance(value, str) else _NOT_READ
+    if typing.get_origin(hint) is tuple:
+        items = value.split(",") if isinstance(value, str) else value if isinstance(value, list | tuple) else [value]
+        read = tuple(_read(item, typing.get_args(hint)[0]) for item in items)
+        return _NOT_READ if any(item is _NOT_READ for item in read) else read
+    if hint is bool:
+        return value if isinstance(value, bool) else {"true": True, "false": False}.get(value, _NOT_READ)
+    if hint is str:
+        return value if isinstance(value, str) else _NOT_READ
+    if hint in (int, float):
+        return _read_number(value, hint)
+    raise TypeError(f"settings cannot have the type {hint}")
+
+
+def _read_number(value: Any, kind: type[int] | type[float]) -> Any:
+    if isinstance(value, bool):
+        return _NOT_READ
+    if isinstance(value, str):
+        try:
+            if kind is float and value.count("/") == 1:
+                above, below = value.split("/")
+                return float(above) / float(below)
+            return kind(value)
+        except (ValueError, ZeroDivisionError):
+            return _NOT_READ
+    if hasattr(value, "__index__"):
+        return kind(value.__index__())
+    return float(value) if kind is float and hasattr(value, "__float__") else _NOT_READ
+
+
+def _describe(hint: Any) -> str:
+    if typing.get_origin(hint) is Literal:
+        return " or ".join(repr(word) for word in typing.get_args(hint))
+    if typing.get_origin(hint) is tuple:
+        return f"numbers separated by commas ({_describe(typing.get_args(hint)[0])} each)"
+    return {type(None): "none", bool: "true or false", int: "a whole number", float: "a number", str: "text"}[hint]
+
+
+def parse_spec(text: str) -> tuple[str, dict[str, str]]:
+    """Split ``name:key=value,key=value``; an item without ``=`` continues the value before (``mlp:hidden=512,256``)."""
+    name, _, rest = text.partition(":")
+    values: dict[str, str] = {}
+    key = ""
+    for item in rest.split(",") if rest else []:
+        if "=" in item:
+            key, _, value = item.partition("=")
+            values[key.strip().replace("-", "_")] = value.strip()
+        elif values:
+            values[key.strip().replace("-", "_")] += f",{item.strip()}"
+        else:
+            raise ConfigError(f"{text!r} is not of the form name:key=value,key=value")
+    return name.strip(), values
+
+
+def build(kind: str, spec: str, **overrides: Any) -> Any:
+    """The registered thing a spec names, with its settings: ``build("objective", "wise_ale:estimator=mc")``."""
+    name, values = parse_spec(spec)
+    cls = registry.lookup(kind, name)
+    try:
+        return from_values(cls, values | overrides)
+    except SettingError as error:
+        raise ConfigError(f"{kind} {name}: {error}") from None
+
+
+def spec_of(kind: str, thing: Settings) -> str:
+    """The complete spec of a registered thing, every setting written out; :func:`build` makes an equal one from it."""
+    for name, path in registry.REGISTRIES[kind].items():
+        if path == f"{type(thing).__module__}:{type(thing).__qualname__}":
+            items = ",".join(f"{item.name}={_write(getattr(thing, item.name))}" for item in dataclasses.fields(thing))
+            return f"{name}:{items}" if items else name
+    raise ConfigError(f"{type(thing).__name__} is not a registered {kind} (known: {', '.join(registry.names(kind))})")
+
+
+def _write(value: Any) -> str:
+    if isinstance(value, tuple):
+        return ",".join(_write(item) for item in value)
+    return {True: "true", False: "false", None: "none"}.get(value, str(value)) if not _is_number(value) else repr(value)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def read_file(path: Path) -> dict[str, Any]:
+    """The settings in a TOML or JSON file; of a run's own ``config.json`` the ``resolved`` facts are left out."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"cannot read {path}: {getattr(error, 'strerror', None) or 'not UTF-8 text'}") from None
+    try:
+        values = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
+    except ValueError as error:
+        raise ConfigError(f"{path} is not valid {'JSON' if path.suffix == '.json' else 'TOML'}: {error}") from None
+    if not isinstance(values, dict):
+        raise ConfigError(f"{path} must hold a table of settings")
+    values.pop("resolved", None)
+    return {key.replace("-", "_"): value for key, value in values.items()}
+
+
+@dataclass(frozen=True)
+class TrainConfig(Settings):
+    """What one run is made from; ``None`` means the dataset's own preset, filled in by the time training starts."""
+
+    data: str = setting("", "dataset (sine:n=20000) or path")
+    objective: str = setting("wise_ale", "system to train, with settings: wise_ale:prior_weight=1,estimator=mc")
+    latent_dim: int | None = setting(None, "size of the code", minimum=1)
+    network: str | None = setting(None, "encoder and decoder, with settings: mlp:hidden=512,256")
+    likelihood: str | None = setting(None, "bernoulli, or gaussian:x_sigma=1")
+    batch_size: int | None = setting(None, "observations per step (M)", minimum=2)
+    max_epochs: int | None = setting(None, "passes over the training data", minimum=1)
+    lr: float | None = setting(None, "learning rate of Adam", above=0)
+    lr_schedule: str | None = setting(None, "constant, cosine:final=0.1, or step:epochs=30,factor=0.5")
+    prior_warmup: float = setting(0.0, "epochs over which the prior's weight grows from 0 to its value", minimum=0)
+    max_grad_norm: float | None = setting(None, "clip the gradient to this norm", above=0)
+    patience: int | None = setting(None, "stop after this many epochs without a better held-out loss", minimum=1)
+    held_out: float = setting(0.05, "part of the training rows kept to watch the loss on", minimum=0, below=1)
+    seed: int = setting(0, "every random draw of the run follows from it", minimum=0)
+    threads: int | None = setting(None, "CPU threads of torch", minimum=1)
+    device: str = setting("auto", "auto, cpu, cuda, mps, ...")
+    precision: Literal["fp32", "bf16"] = setting("fp32", "arithmetic of the forward pass")
+    data_root: str | None = setting(None, "where datasets lie (default: $WISEALE_DATA, else the cache folder)")
+    checkpoint_every: int = setting(500, "steps between checkpoints", minimum=1)

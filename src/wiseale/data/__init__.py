@@ -1,0 +1,48 @@
+"""Datasets by name, and people's own arrays: everything becomes a :class:`~wiseale.data.dataset.Dataset`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from wiseale import config
+from wiseale.data.dataset import Dataset, DatasetSource, Preset, Rows
+from wiseale.errors import DataError
+
+__all__ = ["Dataset", "DatasetSource", "Preset", "Rows", "default_data_root", "load_dataset"]
+
+
+def default_data_root() -> Path:
+    """``$WISEALE_DATA``, else the platform's cache folder."""
+    if root := os.environ.get("WISEALE_DATA"):
+        return Path(root).expanduser().resolve()
+    return cache_root() / "data"
+
+
+def cache_root() -> Path:
+    """``$WISEALE_CACHE``, else the platform's cache folder: where packed and generated sets go."""
+    if root := os.environ.get("WISEALE_CACHE"):
+        return Path(root).expanduser().resolve()
+    base = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA") or Path.home() / ".cache"
+    return Path(base) / "wiseale"
+
+
+def is_path(spec: str) -> bool:
+    """Whether a data argument is a path: it exists on disk or holds a path separator."""
+    name = spec.partition(":")[0]
+    return os.sep in name or "/" in name or Path(spec).exists() or (name != spec and Path(name).exists())
+
+
+def load_dataset(spec: str, data_root: Path | None = None) -> Dataset:
+    """The dataset a data argument names: ``"sine:n=20000"``, or a path."""
+    if not spec:
+        raise DataError("no data given: name a dataset (sine, ...) or a file")
+    if is_path(spec):
+        from wiseale.data.source import load_path
+
+        return load_path(spec)
+    name = config.parse_spec(spec)[0]
+    if "." in name:
+        raise DataError(f"no file {spec}: check the path")
+    source: DatasetSource = config.build("dataset", spec)
+    return source.load(data_root or default_data_root())

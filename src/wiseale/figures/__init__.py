@@ -1,0 +1,1 @@
+"""Figures: data in, a matplotlib Figure out."""

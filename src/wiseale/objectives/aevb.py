@@ -1,0 +1,30 @@
+"""AEVB, the variational auto-encoder (Kingma & Welling 2014): every posterior is held to the prior."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from wiseale.divergences import kl_posterior_prior
+from wiseale.likelihoods import Likelihood
+from wiseale.objectives.terms import Terms, WeightedObjective
+from wiseale.posterior import Posterior
+
+
+@dataclass(frozen=True)
+class Aevb(WeightedObjective):
+    """−ELBO = mean_i(−log p(x_i|z_i)) + mean_i D_KL[q(z|x_i) ‖ p(z)], the KL in closed form."""
+
+    def __call__(
+        self,
+        x: Tensor,
+        posterior: Posterior,
+        z: Tensor,
+        likelihood: Likelihood,
+        *,
+        generator: torch.Generator | None = None,
+    ) -> Terms:
+        """The terms for a batch."""
+        return Terms(-likelihood.log_prob(x), kl_posterior_prior(posterior).mean(), 1.0)

@@ -1,0 +1,114 @@
+"""What every objective returns, and what the training loop may ask of one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, Literal, Protocol, Self
+
+import torch
+from torch import Tensor
+
+from wiseale.config import Settings
+from wiseale.errors import ConfigError
+from wiseale.likelihoods import Likelihood
+from wiseale.posterior import Posterior
+
+Weight = float | Literal["paper", "1/M", "1/N"]
+
+
+@dataclass(frozen=True)
+class Terms:
+    """The parts of a loss, kept apart: nats per observation.
+
+    Attributes:
+        reconstruction: −log p(x_i|z_i), (M,).
+        prior: the divergence of this objective from the prior, ().
+        weight: what the prior is multiplied by.
+        details: further terms by name, logged and never added to the loss.
+    """
+
+    reconstruction: Tensor
+    prior: Tensor
+    weight: float
+    details: Mapping[str, Tensor] = field(default_factory=dict)
+
+    @property
+    def loss(self) -> Tensor:
+        """mean_i(reconstruction_i) + weight · prior, ()."""
+        return self.loss_at(1.0)
+
+    def loss_at(self, warmup: float) -> Tensor:
+        """The loss with the prior's weight scaled by a warm-up factor in [0, 1], ()."""
+        return self.reconstruction.mean() + (warmup * self.weight) * self.prior
+
+
+class ObjectiveCall(Protocol):
+    """What the loop calls on each batch."""
+
+    def __call__(
+        self,
+        x: Tensor,
+        posterior: Posterior,
+        z: Tensor,
+        likelihood: Likelihood,
+        *,
+        generator: torch.Generator | None = None,
+    ) -> Terms:
+        """The terms for a batch; every random draw uses the generator."""
+        ...
+
+
+class Objective(ObjectiveCall, Protocol):
+    """A frozen dataclass of hyper-parameters that is one of the systems."""
+
+    couples_batch: ClassVar[bool]
+    """Whether the loss of one observation depends on the others (ranks must then share their posteriors)."""
+
+    def build(self, x_shape: tuple[int, ...], latent_dim: int) -> ObjectiveCall:
+        """What the loop calls: itself, or a module that holds this objective's own networks or state."""
+        ...
+
+    def effective_weight(self, batch_size: int, n_samples: int) -> float:
+        """The number the prior is multiplied by in a run with these sizes."""
+        ...
+
+    def at_scale(self, batch_size: int, n_samples: int) -> Self:
+        """This objective with a symbolic weight (``"1/M"``, ``"1/N"``) replaced by its number."""
+        ...
+
+
+@dataclass(frozen=True)
+class WeightedObjective(Settings):
+    """What objectives without state share: they are what the loop calls, and their weight is one of their settings."""
+
+    couples_batch: ClassVar[bool] = False
+    weight_setting: ClassVar[str | None] = None
+    """Name of the field that holds the weight; None: the weight is 1."""
+
+    def build(self, x_shape: tuple[int, ...], latent_dim: int) -> Self:
+        """Itself."""
+        return self
+
+    def effective_weight(self, batch_size: int, n_samples: int) -> float:
+        """The number the prior is multiplied by in a run with these sizes."""
+        if self.weight_setting is None:
+            return 1.0
+        return weight_value(getattr(self, self.weight_setting), batch_size, n_samples)
+
+    def at_scale(self, batch_size: int, n_samples: int) -> Self:
+        """The same objective with its weight as a number."""
+        if self.weight_setting is None:
+            return self
+        return replace(self, **{self.weight_setting: self.effective_weight(batch_size, n_samples)})
+
+
+def weight_value(weight: Weight, batch_size: int, n_samples: int | None = None) -> float:
+    """The number a weight stands for: ``"paper"`` and ``"1/M"`` are 1/batch_size, ``"1/N"`` is 1/n_samples."""
+    if not isinstance(weight, str):
+        return weight
+    if weight == "1/N":
+        if n_samples is None:
+            raise ConfigError("the weight '1/N' needs the number of training samples: give the number itself")
+        return 1 / n_samples
+    return 1 / batch_size

@@ -1,0 +1,66 @@
+"""What exists, by name: each entry is a ``module:attribute`` that is imported only when it is asked for."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+from collections.abc import Iterable
+from typing import Any
+
+from wiseale.errors import ConfigError
+
+OBJECTIVES = {
+    "aevb": "wiseale.objectives.aevb:Aevb",
+    "beta_vae": "wiseale.objectives.beta_vae:BetaVae",
+    "wise_ale": "wiseale.objectives.wise_ale:WiseAle",
+}
+
+NETWORKS = {
+    "conv1d": "wiseale.networks.conv:Conv1d",
+    "conv2d": "wiseale.networks.conv:Conv2d",
+    "mlp": "wiseale.networks.mlp:Mlp",
+    "paper_sine": "wiseale.networks.paper_sine:PaperSine",
+}
+
+LIKELIHOODS = {
+    "bernoulli": "wiseale.likelihoods:BernoulliFamily",
+    "gaussian": "wiseale.likelihoods:GaussianFamily",
+}
+
+DATASETS = {
+    "sine": "wiseale.data.sine:Sine",
+}
+
+SCHEDULES = {
+    "constant": "wiseale.training.schedule:Constant",
+    "cosine": "wiseale.training.schedule:Cosine",
+    "step": "wiseale.training.schedule:Step",
+}
+
+REGISTRIES = {
+    "objective": OBJECTIVES,
+    "network": NETWORKS,
+    "likelihood": LIKELIHOODS,
+    "dataset": DATASETS,
+    "lr schedule": SCHEDULES,
+}
+
+
+def names(kind: str) -> list[str]:
+    """The registered names of a kind (``"objective"``, ``"network"``, …), sorted."""
+    return sorted(REGISTRIES[kind])
+
+
+def lookup(kind: str, name: str) -> Any:
+    """The class registered under a name; an unknown name is an error that lists the known ones and the nearest."""
+    known = REGISTRIES[kind]
+    if name not in known:
+        raise ConfigError(f"unknown {kind} {name!r}{did_you_mean(name, known)} (known: {', '.join(sorted(known))})")
+    module, _, attribute = known[name].partition(":")
+    return getattr(importlib.import_module(module), attribute)
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """``": did you mean 'aevb'?"``, or nothing where no known name is near."""
+    near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
+    return f": did you mean {near[0]!r}?" if near else ""
