@@ -1,1 +1,67 @@
-"""The command line: one file per command, thin."""
+"""The command line: one file per command, thin; a command's module is imported only when it runs."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import NoReturn
+
+import click
+
+import wiseale
+from wiseale.errors import WiseAleError
+
+COMMANDS = {
+    "demo": "Train four systems on sine waves side by side, then show a table and figures.",
+    "train": "Train one auto-encoder on a dataset or on your own file.",
+    "resume": "Continue an interrupted run exactly where it stopped.",
+    "evaluate": "Measure a finished run on data it has not seen.",
+}
+
+
+class _LazyGroup(click.Group):
+    """Lists commands from the table above; imports one when it is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = importlib.import_module(f"wiseale.cli.{cmd_name}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(wiseale.__version__, prog_name="wiseale")
+def group() -> None:
+    """Auto-encoders whose prior constrains the aggregate posterior.
+
+    WiSE-ALE, the systems it is compared with, and a tool for your own signals, images and tables. Settings of a system,
+    network or dataset are written name:key=value,key=value.
+    """
+
+
+def main(arguments: list[str] | None = None) -> NoReturn:
+    """Run the command line; exit code 0 done, 2 the user's input, 1 a fault of ours, 130/143 interrupted."""
+    try:
+        code = group.main(arguments, prog_name="wiseale", standalone_mode=False)
+    except click.UsageError as error:
+        _fail(error.format_message())
+    except WiseAleError as error:
+        _fail(str(error))
+    except (KeyboardInterrupt, click.Abort):
+        sys.exit(130)
+    except BrokenPipeError:
+        sys.stderr.close()  # the reader of our output has gone, e.g. `| head`: nothing is left to say
+        sys.exit(1)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _fail(message: str) -> NoReturn:
+    print(f"wiseale: error: {' '.join(message.split())}", file=sys.stderr)
+    sys.exit(2)

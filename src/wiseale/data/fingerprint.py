@@ -18,5 +18,5 @@ def fingerprint(*arrays: Array) -> str:
         digest.update(f"{array.dtype.str}{array.shape}".encode())
         rows = max(1, _BLOCK // max(1, array[:1].nbytes))
         for start in range(0, len(array), rows):
-            digest.update(memoryview(np.ascontiguousarray(array[start : start + rows])).cast("B"))
+            digest.update(np.ascontiguousarray(array[start : start + rows]).view(np.uint8).data)
     return digest.hexdigest()

@@ -1,1 +1,1 @@
-"""What a trained representation is judged by: reads run directories, model files and data, never live training objects."""
+"""What a trained representation is judged by: reads runs, model files and data, never live training objects."""

@@ -1,0 +1,5 @@
+"""``python -m wiseale``."""
+
+from wiseale.cli import main
+
+main()

@@ -1,0 +1,55 @@
+"""A live view of parallel runs: a bar each on a terminal, a line per finished epoch elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+from wiseale.experiments.jobs import Job
+
+
+class JobBoard:
+    """Shows how far each job is."""
+
+    def __init__(self, console: Console, progress: Progress | None) -> None:
+        self._console = console
+        self._progress = progress
+        self._tasks: dict[str, TaskID] = {}
+        self._told: dict[str, int] = {}
+
+    def show(self, jobs: Sequence[Job]) -> None:
+        """Bring the view up to date."""
+        for job in jobs:
+            done, total = job.epochs_done(), job.config.max_epochs
+            if self._progress is None:
+                if done != self._told.get(job.name, 0):
+                    self._console.print(f"{job.name}: epoch {done}/{total}", highlight=False)
+                    self._told[job.name] = done
+                continue
+            if job.name not in self._tasks:
+                self._tasks[job.name] = self._progress.add_task(job.name, total=total)
+            self._progress.update(self._tasks[job.name], completed=done)
+
+    def said(self, text: str) -> None:
+        """A line for the reader."""
+        self._console.print(text, highlight=False)
+
+
+@contextmanager
+def job_board(console: Console) -> Iterator[JobBoard]:
+    """A board for as long as the jobs run."""
+    if not console.is_terminal:
+        yield JobBoard(console, None)
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("epochs"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=console) as progress:
+        yield JobBoard(console, progress)

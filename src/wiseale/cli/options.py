@@ -1,0 +1,63 @@
+"""Command-line options made from dataclasses of settings: no option is written twice."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+from collections.abc import Callable, Collection
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from wiseale import config
+from wiseale.config import SettingError, Settings
+from wiseale.errors import ConfigError
+
+F = TypeVar("F", bound=Callable[..., Any])
+S = TypeVar("S", bound=Settings)
+
+
+def settings_options(cls: type[Settings], leave_out: Collection[str] = ()) -> Callable[[F], F]:
+    """Add an option for every field of the dataclass, and ``--config`` for a file of them."""
+
+    def decorate(function: F) -> F:
+        for item in reversed(dataclasses.fields(cls)):
+            if item.name not in leave_out:
+                metavar = _metavar(cls, item.name)
+                option = click.option(option_name(item.name), item.name, metavar=metavar, help=_help(item))
+                function = option(function)
+        file = click.Path(path_type=Path)
+        return click.option("--config", "config_file", type=file, help="TOML or JSON file of these options")(function)
+
+    return decorate
+
+
+def read_settings(cls: type[S], config_file: Path | None, given: dict[str, Any]) -> S:
+    """The settings from the file, overridden by the options that were given; errors use the spelling the user used."""
+    written = {key: value for key, value in given.items() if value is not None}
+    from_file = config.read_file(config_file) if config_file else {}
+    try:
+        return config.from_values(cls, from_file | written)
+    except SettingError as error:
+        if error.name in written:
+            raise ConfigError(f"{option_name(error.name)} {error.problem}") from None
+        raise ConfigError(f"{config_file}: {error}" if error.name in from_file else str(error)) from None
+
+
+def option_name(field: str) -> str:
+    """``latent_dim`` → ``--latent-dim``."""
+    return f"--{field.replace('_', '-')}"
+
+
+def _help(item: dataclasses.Field[Any]) -> str:
+    default = f" [default: {item.default}]" if item.default not in (None, "") else ""
+    return f"{item.metadata['help']}{default}"
+
+
+def _metavar(cls: type[Settings], name: str) -> str:
+    hint = typing.get_type_hints(cls)[name]
+    kinds = [kind for kind in typing.get_args(hint) or (hint,) if kind is not type(None)]
+    if all(isinstance(kind, str) for kind in kinds):
+        return "|".join(kinds)
+    return {int: "N", float: "X", bool: "true|false"}.get(kinds[0], "TEXT")

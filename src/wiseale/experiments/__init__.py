@@ -1,0 +1,1 @@
+"""Many runs at once, and what is made of them together."""

@@ -1,0 +1,98 @@
+"""A trained model as a directory: weights, ``config.json`` and checksums. Loading runs no code from it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+
+from wiseale import config
+from wiseale.durable import to_json, verify_directory, write_directory
+from wiseale.errors import ModelFileError, WiseAleError
+from wiseale.networks.model import Model, Standardizer
+
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """What a model is made of: complete specs, so that later changes of a default change no saved model."""
+
+    network: str
+    likelihood: str
+    objective: str
+    x_shape: tuple[int, ...]
+    latent_dim: int
+    standardized: bool = False
+
+    def build(self) -> Model:
+        """The model with fresh weights."""
+        network = config.build("network", self.network)
+        model = Model(network, self.x_shape, self.latent_dim, config.build("likelihood", self.likelihood))
+        if self.standardized:
+            # Placeholders: the true shapes are only known to the weights.
+            model.units = Standardizer(torch.zeros(()), torch.ones(()))
+        return model
+
+
+def save_model(directory: Path, model: Model, made_of: ModelConfig) -> None:
+    """Write a model directory, at once."""
+
+    def fill(temporary: Path) -> None:
+        state = {name: tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
+        save_file(state, temporary / "model.safetensors")
+        settings = {"format": "wiseale model", "version": VERSION, **asdict(made_of)}
+        (temporary / "config.json").write_text(to_json(settings), encoding="utf-8")
+
+    write_directory(directory, fill)
+
+
+def load_model(directory: Path) -> tuple[Model, ModelConfig]:
+    """Read a model or run directory; checksums, schema, names and shapes are checked before anything is used."""
+    if (directory / "model").is_dir():
+        directory = directory / "model"
+    if not directory.is_dir():
+        raise ModelFileError(f"no model at {directory}: give a model directory, or a run that has finished")
+    verify_directory(directory)
+    made_of = _read_config(directory / "config.json")
+    try:
+        with torch.random.fork_rng(devices=[]):
+            model = made_of.build()
+        state = load_file(directory / "model.safetensors")
+        if model.units is not None:
+            model.units = Standardizer(state["units.mean"], state["units.scale"])
+        model.load_state_dict(state)
+    except (SafetensorError, OSError) as error:
+        raise ModelFileError(f"{directory / 'model.safetensors'} cannot be read: {error}") from None
+    except (RuntimeError, KeyError) as error:
+        reason = " ".join(str(error).split())
+        raise ModelFileError(f"{directory}: the weights do not fit the network in config.json: {reason}") from None
+    except WiseAleError as error:
+        raise ModelFileError(f"{directory / 'config.json'}: {error}") from None
+    return model.eval(), made_of
+
+
+def _read_config(path: Path) -> ModelConfig:
+    try:
+        settings: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        kind, version = settings.pop("format"), settings.pop("version")
+    except (OSError, ValueError, KeyError, AttributeError, TypeError):
+        raise ModelFileError(f"{path} does not describe a wiseale model") from None
+    if kind != "wiseale model":
+        raise ModelFileError(f"{path} describes a {kind!r}, not a 'wiseale model'")
+    if version != VERSION:
+        raise ModelFileError(f"{path} has version {version!r}, this wiseale reads version {VERSION}: upgrade wiseale")
+    try:
+        made_of = ModelConfig(**settings)
+        shape = tuple(int(n) for n in made_of.x_shape)
+        wrong = not all(isinstance(v, str) for v in (made_of.network, made_of.likelihood, made_of.objective))
+        if wrong or not shape or min(shape) < 1 or int(made_of.latent_dim) < 1:
+            raise ValueError
+    except (TypeError, ValueError):
+        raise ModelFileError(f"{path} does not follow the schema of version {VERSION}") from None
+    return ModelConfig(**{**settings, "x_shape": shape})

@@ -1,0 +1,72 @@
+"""Convolutional pairs that size themselves to any signal or image: the default for people's own."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+
+from torch import nn
+
+from wiseale.config import setting
+from wiseale.errors import ConfigError
+from wiseale.networks.model import NetworkSettings, Pair
+from wiseale.networks.same_padding import SameConv, SameConvTranspose, same_size
+
+
+@dataclass(frozen=True)
+class _Conv(NetworkSettings):
+    """Stride-2 SAME convolutions with ReLU, one hidden layer, heads; the decoder mirrors it to exactly x's shape."""
+
+    channels: tuple[int, ...] = setting((32, 64, 64, 128), "filters of each stride-2 layer", minimum=1)
+    kernel: int = setting(4, "width of every filter", minimum=1)
+    hidden: int = setting(256, "width of the fully connected layer", minimum=1)
+
+    def pair(self, x_shape: tuple[int, ...], latent_dim: int) -> Pair:
+        """Modules for observations of this shape; odd sizes are restored exactly."""
+        channels = (x_shape[0], *self.channels)
+        sizes = [x_shape[1:]]
+        for _ in self.channels:
+            sizes.append(same_size(sizes[-1], 2))
+        flat = channels[-1] * math.prod(sizes[-1])
+
+        down: list[nn.Module] = []
+        for (inputs, outputs), size in zip(pairwise(channels), sizes[:-1], strict=True):
+            down += [SameConv(inputs, outputs, self.kernel, 2, size), nn.ReLU()]
+        body = nn.Sequential(*down, nn.Flatten(), nn.Linear(flat, self.hidden), nn.ReLU())
+
+        up: list[nn.Module] = []
+        for (outputs, inputs), (out, size) in zip(pairwise(channels), pairwise(sizes), strict=True):
+            up = [nn.ReLU(), SameConvTranspose(inputs, outputs, self.kernel, 2, size, out), *up]
+        decoder = nn.Sequential(
+            nn.Linear(latent_dim, self.hidden),
+            nn.ReLU(),
+            nn.Linear(self.hidden, flat),
+            nn.Unflatten(1, (channels[-1], *sizes[-1])),
+            *up,
+        )
+        return Pair(body, self.hidden, decoder)
+
+
+@dataclass(frozen=True)
+class Conv1d(_Conv):
+    """For signals (channels, length)."""
+
+    kernel: int = setting(8, "width of every filter", minimum=1)
+
+    def pair(self, x_shape: tuple[int, ...], latent_dim: int) -> Pair:
+        """Modules for signals of this shape."""
+        if len(x_shape) != 2:
+            raise ConfigError(f"network conv1d needs signals of shape (channels, length), got {x_shape}")
+        return super().pair(x_shape, latent_dim)
+
+
+@dataclass(frozen=True)
+class Conv2d(_Conv):
+    """For images (channels, height, width)."""
+
+    def pair(self, x_shape: tuple[int, ...], latent_dim: int) -> Pair:
+        """Modules for images of this shape."""
+        if len(x_shape) != 3:
+            raise ConfigError(f"network conv2d needs images of shape (channels, height, width), got {x_shape}")
+        return super().pair(x_shape, latent_dim)

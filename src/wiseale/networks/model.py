@@ -1,0 +1,136 @@
+"""The auto-encoder: ``encode(x)`` returns a Posterior, ``decode(z)`` a Likelihood, whatever network does the work."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from wiseale.config import Settings, setting
+from wiseale.likelihoods import Likelihood, LikelihoodFamily
+from wiseale.posterior import Posterior
+
+SigmaActivation = Literal["softplus", "relu"]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """An encoder's body, the number of features it ends in, and a decoder from codes to (M, *x_shape)."""
+
+    body: nn.Module
+    features: int
+    decoder: nn.Module
+
+
+@dataclass(frozen=True)
+class NetworkSettings(Settings):
+    """Base of every network's settings; how its posterior's width is made is common to all."""
+
+    sigma_activation: SigmaActivation = setting("softplus", "makes the posterior's standard deviation positive")
+    sigma_min: float = setting(1e-4, "floor of the posterior's standard deviation", above=0)
+
+    @abstractmethod
+    def pair(self, x_shape: tuple[int, ...], latent_dim: int) -> Pair:
+        """Freshly initialised modules for observations of this shape."""
+
+
+class GaussianHead(nn.Module):
+    """Features (M, F) to a Posterior: mu is linear, sigma = activation(linear) + sigma_min."""
+
+    def __init__(self, features: int, latent_dim: int, activation: SigmaActivation, sigma_min: float) -> None:
+        super().__init__()
+        self.mu = nn.Linear(features, latent_dim)
+        self.sigma = nn.Linear(features, latent_dim)
+        self.activation = activation
+        self.sigma_min = sigma_min
+        if activation == "relu":
+            nn.init.ones_(self.sigma.bias)  # below 0 a ReLU has no gradient: start away from there
+
+    def forward(self, features: Tensor) -> Posterior:
+        """The posteriors of a batch."""
+        raw = self.sigma(features)
+        positive = F.relu(raw) if self.activation == "relu" else F.softplus(raw)
+        return Posterior(_full_precision(self.mu(features)), _full_precision(positive) + self.sigma_min)
+
+
+def _full_precision(values: Tensor) -> Tensor:
+    """Widths and likelihoods are computed in at least float32, also where the layers run in bfloat16."""
+    return values.float() if values.dtype in (torch.bfloat16, torch.float16) else values
+
+
+class Standardizer(nn.Module):
+    """x ↔ (x − mean) / scale, kept with the weights so that a model takes and returns the user's units."""
+
+    mean: Tensor
+    scale: Tensor
+
+    def __init__(self, mean: Tensor, scale: Tensor) -> None:
+        super().__init__()
+        self.register_buffer("mean", mean)
+        self.register_buffer("scale", scale)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """From the user's units to the network's."""
+        return (x - self.mean) / self.scale
+
+    def inverse(self, x: Tensor) -> Tensor:
+        """From the network's units to the user's."""
+        return x * self.scale + self.mean
+
+    def log_jacobian(self, x_shape: tuple[int, ...]) -> float:
+        """log |d forward / dx|, nats: added to a log density in the network's units it gives the user's."""
+        return -float(self.scale.log().double().expand(x_shape).sum())
+
+
+class Model(nn.Module):
+    """Encoder, decoder and likelihood; x is in the network's units, see :attr:`units`."""
+
+    def __init__(
+        self,
+        network: NetworkSettings,
+        x_shape: tuple[int, ...],
+        latent_dim: int,
+        family: LikelihoodFamily,
+    ) -> None:
+        super().__init__()
+        pair = network.pair(x_shape, latent_dim)
+        self.x_shape = x_shape
+        self.latent_dim = latent_dim
+        self.body = pair.body
+        self.head = GaussianHead(pair.features, latent_dim, network.sigma_activation, network.sigma_min)
+        self.decoder = pair.decoder
+        self.family = family
+        self.units: Standardizer | None = None
+
+    def encode(self, x: Tensor) -> Posterior:
+        """q(z|x) for a batch (M, *x_shape)."""
+        posterior: Posterior = self.head(self.body(x))
+        return posterior
+
+    def decode(self, z: Tensor) -> Likelihood:
+        """p(x|z) for a batch of codes (M, d_z)."""
+        return self.family(_full_precision(self.decoder(z)))
+
+    def forward(self, x: Tensor, epsilon: Tensor) -> tuple[Posterior, Tensor, Likelihood]:
+        """Encode, sample with the given noise, decode: what one training step needs."""
+        posterior = self.encode(x)
+        z = posterior.sample(epsilon)
+        return posterior, z, self.decode(z)
+
+
+def parameter_count(model: nn.Module) -> int:
+    """Number of trainable values."""
+    return sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
+
+
+def seeded_model(
+    network: NetworkSettings, x_shape: tuple[int, ...], latent_dim: int, family: LikelihoodFamily, seed: int
+) -> Model:
+    """A model whose initial weights depend on the seed alone; torch's global generator is left as it was."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return Model(network, x_shape, latent_dim, family)

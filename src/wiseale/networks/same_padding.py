@@ -1,0 +1,65 @@
+"""Convolutions with TensorFlow's SAME rule, which the paper's networks use, in one or two dimensions.
+
+Strided: out = ceil(in / stride), padded with ``max((out − 1)·stride + kernel − in, 0)`` zeros, the extra one on the
+right. Transposed: out = in · stride, the full result cropped by ``max(kernel − stride, 0)``, the left half floored.
+"""
+
+from __future__ import annotations
+
+import math
+
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+
+def same_size(size: tuple[int, ...], stride: int) -> tuple[int, ...]:
+    """Spatial size after a strided SAME convolution."""
+    return tuple(math.ceil(n / stride) for n in size)
+
+
+class SameConv(nn.Module):
+    """A strided convolution of inputs whose spatial size is known when it is built: (M, channels, *size)."""
+
+    def __init__(self, inputs: int, outputs: int, kernel: int, stride: int, size: tuple[int, ...]) -> None:
+        super().__init__()
+        totals = [max((math.ceil(n / stride) - 1) * stride + kernel - n, 0) for n in size]
+        even = all(total % 2 == 0 for total in totals)
+        # The convolution pads by itself where both sides are equal, which spares a copy of the input.
+        inside = tuple(total // 2 for total in totals) if even else (0,) * len(size)
+        # F.pad wants the last axis first.
+        self.outside = [] if even else [side for total in reversed(totals) for side in (total // 2, total - total // 2)]
+        convolution = (nn.Conv1d, nn.Conv2d)[len(size) - 1]
+        self.convolution = convolution(inputs, outputs, kernel, stride, padding=inside)  # type: ignore[arg-type]
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Convolve."""
+        return self.convolution(F.pad(x, self.outside) if self.outside else x)  # type: ignore[no-any-return]
+
+
+class SameConvTranspose(nn.Module):
+    """A transposed convolution of (M, channels, *size) to ``size · stride``, or cropped on the right to ``out``."""
+
+    def __init__(
+        self,
+        inputs: int,
+        outputs: int,
+        kernel: int,
+        stride: int,
+        size: tuple[int, ...],
+        out: tuple[int, ...] | None = None,
+    ) -> None:
+        super().__init__()
+        self.out = out or tuple(n * stride for n in size)
+        missing = max(stride - kernel, 0)
+        convolution = (nn.ConvTranspose1d, nn.ConvTranspose2d)[len(size) - 1]
+        self.convolution = convolution(
+            inputs, outputs, kernel, stride, padding=max(kernel - stride, 0) // 2, output_padding=missing
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Convolve, then drop what is left over on the right."""
+        full: Tensor = self.convolution(x)
+        for axis, length in enumerate(self.out, start=2):
+            if full.shape[axis] != length:
+                full = full.narrow(axis, 0, length)
+        return full

@@ -1,0 +1,94 @@
+"""Rows of a dataset as batches of tensors: from one tensor in memory, or from a memory-mapped file."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from wiseale.data.dataset import Array, Dataset, Reading, Rows
+from wiseale.networks.model import Standardizer
+from wiseale.training.randomness import generator
+
+_IN_MEMORY_BYTES = 4 << 30  # larger sets are read batch by batch
+
+
+class Batches:
+    """Batches of the chosen rows, in the network's units, on the device: ``batches.read(order[:64])``.
+
+    What fits is converted once and indexed; memory-mapped or large sets are converted batch by batch.
+    """
+
+    def __init__(
+        self,
+        rows: Rows,
+        index: npt.NDArray[np.int64] | None = None,
+        *,
+        units: Standardizer | None = None,
+        device: torch.device | str = "cpu",
+        seed: int = 0,
+    ) -> None:
+        self._index = None if index is None else torch.from_numpy(index)
+        self._rows = rows
+        self._units = units
+        self._device = torch.device(device)
+        self._seed = seed
+        self._n = len(rows) if index is None else len(index)
+        fits = rows.x.size * 4 <= _IN_MEMORY_BYTES
+        self._tensor: Tensor | None = None
+        if fits and not isinstance(rows.x, np.memmap) and rows.reading != "dynamic":
+            chosen = rows.x if index is None else rows.x[index]
+            self._tensor = self._convert(chosen, 0).to(self._device)
+
+    def __len__(self) -> int:
+        return self._n
+
+    def read(self, positions: Tensor, counter: int = 0) -> Tensor:
+        """The rows at these positions, (k, *x_shape); ``counter`` keys the draws of dynamic binarisation."""
+        if self._tensor is not None:
+            return self._tensor.index_select(0, positions.to(self._device, non_blocking=True))
+        rows = positions if self._index is None else self._index[positions]
+        return self._convert(self._rows.x[rows.numpy()], counter).to(self._device, non_blocking=True)
+
+    def _convert(self, stored: Array, counter: int) -> Tensor:
+        x = interpret(stored, self._rows.reading, generator(self._seed, "binarize", counter))
+        return x if self._units is None else self._units(x)
+
+
+def interpret(stored: Array, reading: Reading, draws: torch.Generator) -> Tensor:
+    """Stored numbers as x, float32."""
+    if reading == "values":
+        return torch.from_numpy(np.ascontiguousarray(stored, dtype=np.float32))
+    levels = torch.from_numpy(np.ascontiguousarray(stored))
+    if reading == "threshold":
+        return (levels >= 128).float()
+    unit = levels.float().div_(255)
+    return unit if reading == "unit" else torch.bernoulli(unit, generator=draws)
+
+
+def fit_units(dataset: Dataset, index: npt.NDArray[np.int64]) -> Standardizer | None:
+    """Mean and scale of the training rows as ``dataset.scaling`` asks; a constant column keeps its scale."""
+    if dataset.scaling == "none":
+        return None
+    mean, variance = _moments(dataset.train, index, per_entry=dataset.scaling == "columns")
+    scale = np.sqrt(variance)
+    scale = np.where(scale > 1e-12 * np.maximum(np.abs(mean), 1e-300), scale, 1.0)
+    return Standardizer(torch.from_numpy(np.asarray(mean)).float(), torch.from_numpy(np.asarray(scale)).float())
+
+
+def _moments(
+    rows: Rows, index: npt.NDArray[np.int64], per_entry: bool
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Mean and variance in float64, block by block (Chan et al.), so that a large offset or set does no harm."""
+    factor = 1 / 255 if rows.reading in ("unit", "dynamic") else 1.0
+    count, mean, squares = 0, np.zeros(()), np.zeros(())
+    axis = 0 if per_entry else None
+    for block in np.array_split(index, max(1, len(index) // 4096)):
+        x = np.asarray(rows.x[block], np.float64) * factor
+        n = len(x) if per_entry else x.size
+        delta = x.mean(axis) - mean
+        squares = squares + x.var(axis) * n + np.square(delta) * count * n / (count + n)
+        mean = mean + delta * n / (count + n)
+        count += n
+    return mean, squares / count

@@ -1,0 +1,210 @@
+"""The training loop: batch → encode → sample → decode → terms → backward → step, for every objective alike."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from wiseale.divergences import kl_posterior_prior
+from wiseale.errors import DivergenceError
+from wiseale.networks.model import Model
+from wiseale.objectives.terms import ObjectiveCall, Terms
+from wiseale.posterior import Posterior
+from wiseale.training.batches import Batches
+from wiseale.training.checkpoint import Learner, snapshot
+from wiseale.training.plan import Plan
+from wiseale.training.randomness import Purpose, generator, permutation, standard_normal
+
+_FLUSH_EVERY = 32  # steps whose terms wait on the device before they are read: one synchronisation for all of them
+
+
+@dataclass(frozen=True)
+class EpochRecord:
+    """What is reported of an epoch, nats per observation; ``samples`` of it were seen in ``seconds`` since the start.
+
+    After a resumption in the middle of an epoch these two count what this process did.
+    """
+
+    epoch: int
+    step: int
+    lr: float
+    warmup: float
+    train: Mapping[str, float]
+    held_out: Mapping[str, float] | None
+    samples: int
+    seconds: float
+
+
+class Journal(Protocol):
+    """Where the loop reports to; training goes on the same whatever it does."""
+
+    def step(self, epoch: int, step_in_epoch: int, steps_per_epoch: int, terms: Mapping[str, float]) -> None:
+        """Some steps were made; the terms are running means of the epoch so far."""
+
+    def epoch(self, record: EpochRecord) -> None:
+        """An epoch ended."""
+
+    def checkpoint(self, learner: Learner) -> None:
+        """The learner may be saved now."""
+
+    def interrupted(self) -> bool:
+        """Whether to save and return after this step."""
+        ...
+
+
+def fit(model: Model, learner: Learner, train: Batches, held_out: Batches | None, plan: Plan, journal: Journal) -> bool:
+    """Train from wherever the learner is to the end of the plan; False where the journal interrupted it."""
+    progress = learner.progress
+    steps_per_epoch = len(train) // plan.batch_size
+    objective = plan.objective.build(model.x_shape, model.latent_dim)
+    pending: list[tuple[int, dict[str, Tensor]]] = []
+
+    while progress.epoch < plan.max_epochs and not progress.stopped:
+        started = time.perf_counter()
+        first = progress.step % steps_per_epoch
+        order = permutation(len(train), plan.seed, "order", progress.epoch)
+        model.train()
+
+        for s in range(first, steps_per_epoch):
+            lr = plan.lr * plan.schedule(progress.step / steps_per_epoch, plan.max_epochs)
+            warmup = _warmup(plan, progress.step, steps_per_epoch)
+            x = train.read(order[s * plan.batch_size : (s + 1) * plan.batch_size], progress.step)
+
+            terms, posterior = _terms(model, objective, x, plan, "noise", progress.step)
+            loss = terms.loss_at(warmup)
+            learner.optimizer.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+            if plan.max_grad_norm is not None:
+                torch.nn.utils.clip_grad_norm_(model.parameters(), plan.max_grad_norm)
+            for group in learner.optimizer.param_groups:
+                group["lr"] = lr
+            learner.optimizer.step()
+            progress.step += 1
+
+            pending.append((progress.step, _measured(terms, posterior, loss)))
+            last = s + 1 == steps_per_epoch
+            stop = journal.interrupted()
+            due = progress.step % plan.checkpoint_every == 0 or stop
+            if len(pending) == _FLUSH_EVERY or last or due:
+                _flush(pending, progress.sums, f"at step {{}} (epoch {progress.epoch + 1})")
+                means = {name: total / (s + 1) for name, total in progress.sums.items()}
+                journal.step(progress.epoch, s + 1, steps_per_epoch, means)
+            if last:
+                held = _held_out_terms(model, objective, held_out, plan) if held_out else None
+                progress.epoch += 1
+                progress.sums = {}
+                _watch(learner, held, plan)
+                journal.epoch(
+                    EpochRecord(
+                        epoch=progress.epoch,
+                        step=progress.step,
+                        lr=lr,
+                        warmup=warmup,
+                        train=means,
+                        held_out=held,
+                        samples=(s + 1 - first) * plan.batch_size,
+                        seconds=time.perf_counter() - started,
+                    )
+                )
+            if due:
+                _refuse_broken_weights(learner)
+                journal.checkpoint(learner)
+            if stop:
+                return False
+    _refuse_broken_weights(learner)
+    return True
+
+
+def _terms(
+    model: Model, objective: ObjectiveCall, x: Tensor, plan: Plan, purpose: Purpose, counter: int
+) -> tuple[Terms, Posterior]:
+    """The objective's terms on a batch, with the noise that belongs to this purpose and counter."""
+    noise = standard_normal((len(x), model.latent_dim), plan.seed, purpose, counter)
+    with torch.autocast(x.device.type, torch.bfloat16, enabled=plan.bf16):
+        posterior, z, likelihood = model(x, noise.to(x.device, non_blocking=True))
+    draws = generator(plan.seed, "objective", counter)
+    return objective(x, posterior, z, likelihood, generator=draws), posterior
+
+
+def _measured(terms: Terms, posterior: Posterior, loss: Tensor) -> dict[str, Tensor]:
+    """What is logged of a step: its terms, and the AEVB KL, so that every objective's ELBO is known."""
+    with torch.no_grad():
+        kl = kl_posterior_prior(posterior).mean()
+        return {
+            "loss": loss.detach(),
+            "reconstruction": terms.reconstruction.mean(),
+            "prior": terms.prior.detach(),
+            "kl_posterior_prior": kl,
+            **{name: value.detach() for name, value in terms.details.items()},
+        }
+
+
+def _flush(pending: list[tuple[int, dict[str, Tensor]]], sums: dict[str, float], where: str) -> None:
+    """Add waiting terms to the epoch's sums, in order and in float64; stop at the first that is not finite."""
+    names = list(pending[0][1])
+    values = torch.stack([torch.stack(list(terms.values())) for _, terms in pending]).tolist()
+    for (step, _), row in zip(pending, values, strict=True):
+        for name, value in zip(names, row, strict=True):
+            if not math.isfinite(value):
+                _diverged(f"{name} is {value}", where.format(step))
+            sums[name] = sums.get(name, 0.0) + value
+        sums["elbo"] = -(sums["reconstruction"] + sums["kl_posterior_prior"])
+    pending.clear()
+
+
+def _diverged(what: str, where: str) -> None:
+    raise DivergenceError(
+        f"training diverged {where}: {what}; try a lower --lr, --max-grad-norm 1, or a larger sigma_min in --network"
+    )
+
+
+def _refuse_broken_weights(learner: Learner) -> None:
+    """A checkpoint or model never holds NaN: a step may have been finite and its update not."""
+    for name, parameter in learner.model.named_parameters():
+        if not bool(parameter.isfinite().all()):
+            _diverged(f"the weights {name} are not finite", f"at step {learner.progress.step}")
+
+
+@torch.no_grad()
+def _held_out_terms(model: Model, objective: ObjectiveCall, held_out: Batches, plan: Plan) -> dict[str, float]:
+    """Means of the terms over the held-out rows, with fixed noise and the prior at its full weight.
+
+    Rows are taken in batches of M, so that a batch's aggregate means the same as in training; what is left over after
+    the last full one is not used.
+    """
+    model.eval()
+    size = min(plan.batch_size, len(held_out))
+    waiting = []
+    for batch in range(len(held_out) // size):
+        x = held_out.read(torch.arange(batch * size, (batch + 1) * size), batch)
+        terms, posterior = _terms(model, objective, x, plan, "held-out noise", batch)
+        waiting.append((batch, _measured(terms, posterior, terms.loss)))
+    sums: dict[str, float] = {}
+    count = len(waiting)
+    _flush(waiting, sums, "on held-out batch {}")
+    return {name: total / count for name, total in sums.items()}
+
+
+def _watch(learner: Learner, held_out: Mapping[str, float] | None, plan: Plan) -> None:
+    """Early stopping on the held-out loss, counted only once the warm-up is over."""
+    progress = learner.progress
+    if plan.patience is None or held_out is None or progress.epoch < plan.prior_warmup:
+        return
+    if progress.best_loss is None or held_out["loss"] < progress.best_loss:
+        progress.best_loss, progress.best_epoch, progress.stale_epochs = held_out["loss"], progress.epoch, 0
+        learner.best = snapshot(learner.model)
+    else:
+        progress.stale_epochs += 1
+        progress.stopped = progress.stale_epochs >= plan.patience
+
+
+def _warmup(plan: Plan, step: int, steps_per_epoch: int) -> float:
+    """Linear from 0 to 1 over the warm-up epochs."""
+    total = plan.prior_warmup * steps_per_epoch
+    return 1.0 if total == 0 else min(1.0, step / total)

@@ -1,0 +1,110 @@
+"""From what a user asked for to what will run: every setting filled in, every size known, refusals before any work."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from wiseale import config
+from wiseale.config import SettingError, TrainConfig
+from wiseale.data import Dataset, default_data_root, is_path
+from wiseale.errors import DataError
+from wiseale.objectives import Objective, make_objective
+from wiseale.training.randomness import permutation
+from wiseale.training.schedule import Schedule
+
+_DEFAULT_THREADS = 4  # small networks gain nothing beyond a few threads
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The numbers the loop runs by."""
+
+    objective: Objective
+    batch_size: int
+    max_epochs: int
+    lr: float
+    schedule: Schedule
+    prior_warmup: float = 0.0
+    max_grad_norm: float | None = None
+    patience: int | None = None
+    seed: int = 0
+    checkpoint_every: int = 500
+    bf16: bool = False
+
+
+def resolve(asked: TrainConfig, dataset: Dataset) -> TrainConfig:
+    """The same settings with every ``None`` and ``auto`` replaced by what this dataset and machine make of it."""
+    preset = dataset.preset
+    objective = make_objective(asked.objective)
+    network = config.build("network", asked.network or preset.network)
+    likelihood = config.build("likelihood", asked.likelihood or preset.likelihood)
+    schedule = config.build("lr schedule", asked.lr_schedule or preset.lr_schedule)
+    n_train = len(dataset.train) - held_out_count(len(dataset.train), asked.held_out)
+    if asked.batch_size is not None and asked.batch_size > n_train:
+        raise SettingError("batch_size", f"must be at most the {n_train} training rows, got {asked.batch_size}")
+    if asked.patience is not None and held_out_count(len(dataset.train), asked.held_out) == 0:
+        raise SettingError("patience", "needs held-out rows to watch: give held_out above 0")
+    return replace(
+        asked,
+        data=os.path.abspath(asked.data) if is_path(asked.data) else asked.data,
+        objective=config.spec_of("objective", objective),  # type: ignore[arg-type]
+        latent_dim=asked.latent_dim or preset.latent_dim,
+        network=config.spec_of("network", network),
+        likelihood=config.spec_of("likelihood", likelihood),
+        batch_size=asked.batch_size or min(preset.batch_size, n_train),
+        max_epochs=asked.max_epochs or preset.max_epochs,
+        lr=asked.lr or preset.lr,
+        lr_schedule=config.spec_of("lr schedule", schedule),
+        threads=asked.threads or min(len(os.sched_getaffinity(0)), _DEFAULT_THREADS),
+        device=choose_device(asked.device),
+        data_root=asked.data_root or str(default_data_root()),
+    )
+
+
+def make_plan(resolved: TrainConfig, n_train: int) -> Plan:
+    """The loop's numbers from resolved settings."""
+    assert resolved.batch_size and resolved.max_epochs and resolved.lr and resolved.lr_schedule  # noqa: PT018
+    return Plan(
+        objective=make_objective(resolved.objective).at_scale(resolved.batch_size, n_train),
+        batch_size=resolved.batch_size,
+        max_epochs=resolved.max_epochs,
+        lr=resolved.lr,
+        schedule=config.build("lr schedule", resolved.lr_schedule),
+        prior_warmup=resolved.prior_warmup,
+        max_grad_norm=resolved.max_grad_norm,
+        patience=resolved.patience,
+        seed=resolved.seed,
+        checkpoint_every=resolved.checkpoint_every,
+        bf16=resolved.precision == "bf16",
+    )
+
+
+def held_out_count(n: int, part: float) -> int:
+    """Rows held out of n: the part rounded, never all but one."""
+    return min(round(n * part), n - 2) if n > 2 else 0
+
+
+def split_rows(n: int, part: float, seed: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Indices of the rows to train on and of the rows held out, each in ascending order; a function of the seed."""
+    if n < 2:
+        raise DataError(f"the data has {n} rows: at least 2 are needed")
+    order = permutation(n, seed, "held out").numpy()
+    held = held_out_count(n, part)
+    return np.sort(order[held:]), np.sort(order[:held])
+
+
+def choose_device(asked: str) -> str:
+    """``auto`` is the first accelerator torch finds, else the CPU."""
+    if asked != "auto":
+        try:
+            torch.empty(0, device=asked)
+        except (RuntimeError, AssertionError) as error:
+            raise SettingError("device", f"{asked!r} cannot be used here: {str(error).splitlines()[0]}") from None
+        return asked
+    accelerator = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
+    return accelerator.type if accelerator is not None else "cpu"
