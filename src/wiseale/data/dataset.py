@@ -66,6 +66,7 @@ class Dataset:
         scaling: how x is standardised inside the model.
         fingerprint: SHA-256 of the content, so that a run recognises its data.
         circular: period of each factor that wraps around (phases, angles), by name.
+        columns: names of the features of a table, in order; empty where they have none.
     """
 
     name: str
@@ -75,6 +76,7 @@ class Dataset:
     fingerprint: str
     scaling: Scaling = "none"
     circular: Mapping[str, float] = field(default_factory=dict)
+    columns: tuple[str, ...] = ()
 
     @property
     def x_shape(self) -> tuple[int, ...]:

@@ -1,0 +1,187 @@
+"""People's arrays: ``.npy`` read in place, one array of an ``.npz``; checked whole before anything is learned."""
+
+from __future__ import annotations
+
+import math
+import zipfile
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, Literal
+
+import numpy as np
+
+from wiseale.config import Settings, setting
+from wiseale.data.dataset import Array, Dataset, Scaling
+from wiseale.data.defaults import make_dataset
+from wiseale.data.finite import ColumnRange, row_blocks, to_float32
+from wiseale.errors import DataError
+from wiseale.registry import did_you_mean
+
+Channels = Literal["auto", "first", "last", "none"]
+
+_SHAPES = "(n, features), (n, channels, length) or (n, channels, height, width)"
+
+
+@dataclass(frozen=True)
+class ArrayFile(Settings):
+    """One array of numbers: (n, features), (n, channels, length) or (n, channels, height, width)."""
+
+    array: str | None = setting(None, "which array of an .npz")
+    labels: tuple[str, ...] = setting((), "1-D arrays of the .npz, or .npy files beside it, to colour plots by")
+    channels: Literal["auto", "first", "last", "none"] = setting(
+        "auto", "the channels' axis: first (after the rows), last, or none"
+    )
+    standardize: Literal["auto", "none", "columns", "global"] = setting("auto", "by which mean and scale")
+
+    def load(self, path: Path, name: str, *, training: bool = True) -> Dataset:
+        """Read the file; without ``training`` a single row will do."""
+        if _magic(path)[:2] == b"PK":
+            array, factors = self._from_npz(path)
+        elif self.array is not None:
+            raise DataError(f"{path.name} holds a single array: leave out array={self.array}")
+        else:
+            array = _read_npy(path)
+            factors = {Path(file).stem: np.array(_read_npy(path.parent / file)) for file in self.labels}
+        what = f"array {self.array} of {path.name}" if self.array else path.name
+        x = observations(array, what, channels=self.channels, minimum_rows=2 if training else 1)
+        for key, values in factors.items():
+            if values.shape != (len(x),) or values.dtype.kind not in "biufU":
+                raise DataError(
+                    f"labels {key} of {path.name}: {values.dtype} of shape {values.shape}, "
+                    f"but {len(x)} numbers or words are needed, one for each row"
+                )
+        scaling: Scaling | None = None if self.standardize == "auto" else self.standardize
+        return make_dataset(x, name, factors=factors, scaling=scaling)
+
+    def _from_npz(self, path: Path) -> tuple[Array, dict[str, Array]]:
+        try:
+            with zipfile.ZipFile(path) as archive:
+                members = [member.removesuffix(".npy") for member in archive.namelist() if member.endswith(".npy")]
+                if not members:
+                    raise DataError(f"{path.name} holds no arrays: it is not a file written by numpy.savez")
+                chosen = self.array or (members[0] if len(members) == 1 else None)
+                if chosen is None:
+                    held = f"{path.name} holds {len(members)} arrays ({', '.join(members)})"
+                    raise DataError(f"{held}: choose one with array=NAME")
+                read = {}
+                for member in (chosen, *self.labels):
+                    if member not in members:
+                        near = did_you_mean(member, members)
+                        raise DataError(f"{path.name} holds no array {member!r}{near} (it holds: {', '.join(members)})")
+                    read[member] = _read_member(archive, f"{member}.npy", f"array {member} of {path.name}")
+        except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, RuntimeError):
+            raise DataError(f"{path.name} is damaged or not an .npz file: save it again with numpy.savez") from None
+        return read[chosen], {label: read[label] for label in self.labels}
+
+
+def observations(x: Array, what: str, *, channels: Channels = "auto", minimum_rows: int = 2) -> Array:
+    """The array as observations: float32 (uint8 where they are 8-bit images), every value finite.
+
+    A column that holds one value only is kept: the network may ignore it, and standardising divides it by 1.
+    ``what`` names the array in errors.
+    """
+    check_numeric(x.dtype, what)
+    x = _put_channels_first(x, what, channels)
+    if len(x) < minimum_rows:
+        held = "no rows" if len(x) == 0 else "only 1 row"
+        raise DataError(f"{what} has {held}: at least {minimum_rows} are needed")
+    if math.prod(x.shape[1:]) == 0:
+        raise DataError(f"{what} has the shape {x.shape}: its rows are empty")
+    if x.ndim == 4 and x.dtype in (np.uint8, np.bool_):
+        return np.ascontiguousarray(x).view(np.uint8) if x.dtype == np.bool_ or not x.flags.c_contiguous else x
+    in_place = x.dtype == np.float32 and x.flags.c_contiguous
+    result: Array = x if in_place else np.empty(x.shape, np.float32)
+    span = ColumnRange(x.shape[1]) if x.ndim == 2 and not in_place else None
+    for rows in row_blocks(x):
+        converted, flaw = to_float32(x[rows])
+        if flaw is not None:
+            row, rest = rows.start + flaw.index[0], flaw.index[1:]
+            where = f"in column {rest[0]}" if x.ndim == 2 else f"at index {list(rest)}"
+            raise DataError(
+                f"row {row} of {what} has {flaw.problem} {where} (counted from 0): "
+                "fill, scale or drop it; wiseale does not guess"
+            )
+        if not in_place:
+            result[rows] = converted
+        if span is not None:
+            span.add(x[rows], converted)
+    if span is not None and len(blurred := span.blurred()):
+        column = int(blurred[0])
+        raise DataError(
+            f"column {column} of {what} (counted from 0) varies only between {span.low[column]!r} and "
+            f"{span.high[column]!r}, too little for float32: subtract its mean first"
+        )
+    return result
+
+
+def check_numeric(dtype: np.dtype[Any], what: str) -> None:
+    """Refuse what is not a real number."""
+    if dtype.kind not in "biuf":
+        kinds = {"c": "complex numbers", "O": "Python objects", "U": "text", "S": "text", "V": "records"}
+        held = kinds.get(dtype.kind, "dates or times")
+        raise DataError(f"{what} holds {held} ({dtype}): real numbers are needed (float, integer or bool)")
+
+
+def _put_channels_first(x: Array, what: str, channels: Channels) -> Array:
+    if channels == "none" and x.ndim in (2, 3):
+        return x[:, None]
+    if channels == "last" and x.ndim in (3, 4):
+        return np.moveaxis(x, -1, 1)
+    if x.ndim not in (2, 3, 4) or channels in ("none", "last"):
+        wish = "" if channels in ("auto", "first") else f" with channels={channels}"
+        raise DataError(f"{what} has the shape {x.shape}{wish}: {_SHAPES} is needed, reshape it")
+    colours = (1, 3, 4)
+    if channels == "auto" and x.ndim == 4 and x.shape[3] in colours and x.shape[1] not in colours:
+        raise DataError(
+            f"{what} has the shape {x.shape}, which looks like (n, height, width, channels): "
+            "say channels=last, or channels=first if it is not"
+        )
+    return x
+
+
+def _magic(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            start = file.read(6)
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror}") from None
+    if not start:
+        raise DataError(f"{path.name} is empty")
+    return start
+
+
+def _read_npy(path: Path) -> Array:
+    """A .npy file, mapped into memory rather than read."""
+    if _magic(path) != b"\x93NUMPY":
+        raise DataError(f"{path.name} is not an array written by numpy.save")
+    with path.open("rb") as file:
+        _check_header(file, path.stat().st_size, path.name)
+    try:
+        array: Array = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (ValueError, OSError) as error:
+        raise DataError(f"{path.name} cannot be read: {error}") from None
+    return array
+
+
+def _read_member(archive: zipfile.ZipFile, member: str, what: str) -> Array:
+    """One array of an .npz; its header is checked before memory is taken for it."""
+    with archive.open(member) as file:
+        _check_header(file, archive.getinfo(member).file_size, what)
+    with archive.open(member) as file:
+        array: Array = np.lib.format.read_array(file, allow_pickle=False)
+    return array
+
+
+def _check_header(file: IO[bytes], size: int, what: str) -> None:
+    """Refuse a .npy stream of ``size`` bytes whose header is damaged, or declares objects or more than it holds."""
+    try:
+        version = np.lib.format.read_magic(file)
+        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, _, dtype = read(file)
+    except Exception:  # the header is Python text, whose parser fails in many ways
+        raise DataError(f"{what} is damaged: its header cannot be read") from None
+    if dtype.hasobject:  # pickled: never loaded
+        check_numeric(dtype, what)
+    if min(shape, default=0) < 0 or size - file.tell() < math.prod(shape) * dtype.itemsize:
+        raise DataError(f"{what} is cut short: its header says {dtype} of shape {shape}; save it again")

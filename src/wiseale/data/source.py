@@ -1,0 +1,71 @@
+"""People's own files, by their type: a path, and after a colon the settings for reading it."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+from pathlib import Path
+from typing import Protocol
+
+from wiseale.config import SettingError, Settings, from_values, parse_spec
+from wiseale.data.dataset import Dataset
+from wiseale.errors import ConfigError, DataError
+
+READERS = {
+    ".npy": "wiseale.data.arrays:ArrayFile",
+    ".npz": "wiseale.data.arrays:ArrayFile",
+}
+"""Where each type of file is read: a class of settings with the method :meth:`FileReader.load`."""
+
+_SETTINGS = re.compile(r":(?=[A-Za-z][\w-]*=)")  # a colon that may begin settings
+
+
+class FileReader(Protocol):
+    """Settings for reading one type of file."""
+
+    def load(self, path: Path, name: str, *, training: bool = True) -> Dataset:
+        """Read the file; ``training`` False forgives what only learning cannot do with, such as a single row."""
+        ...
+
+
+def load_path(spec: str, *, training: bool = True) -> Dataset:
+    """The dataset in a file: ``"sales.csv"``, ``"sales.csv:columns=price,qty,labels=region"``.
+
+    Its name is the absolute path with the settings given, so that it can be loaded again from anywhere.
+    """
+    path, settings = split_path(spec)
+    if not path.exists():
+        raise DataError(f"no file {path}: check the path")
+    reader = READERS.get(path.suffix.lower())
+    if reader is None or not path.is_file():
+        raise DataError(f"cannot read {path}: wiseale reads {', '.join(READERS)}")
+    module, _, attribute = reader.partition(":")
+    cls = getattr(importlib.import_module(module), attribute)
+    source: FileReader = _build(cls, path, settings)
+    return source.load(path, f"{path}:{settings}" if settings else str(path), training=training)
+
+
+def split_path(spec: str) -> tuple[Path, str]:
+    """The absolute path and the settings of ``path:key=value,…``; if the path holds colons, the longest that exists."""
+    if os.path.exists(os.path.expanduser(spec)):
+        return _absolute(spec), ""
+    colons = [match.start() for match in _SETTINGS.finditer(spec)]
+    for colon in reversed(colons):
+        if os.path.exists(os.path.expanduser(spec[:colon])):
+            return _absolute(spec[:colon]), spec[colon + 1 :]
+    if colons:
+        return _absolute(spec[: colons[0]]), spec[colons[0] + 1 :]
+    return _absolute(spec), ""
+
+
+def _absolute(path: str) -> Path:
+    return Path(os.path.abspath(os.path.expanduser(path)))
+
+
+def _build(cls: type[Settings], path: Path, settings: str) -> FileReader:
+    try:
+        reader: FileReader = from_values(cls, parse_spec(f":{settings}")[1])  # type: ignore[assignment]
+    except SettingError as error:
+        raise ConfigError(f"{path}: {error}") from None
+    return reader
