@@ -88,7 +88,7 @@ def _check_range(name: str, value: Any, limits: Mapping[str, float]) -> None:
 def convert(name: str, value: Any, hint: Any) -> Any:
     """Read a value as the annotated type: numbers may be strings (``"1/64"`` too), tuples are comma-separated."""
     options = typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
-    for option in options:
+    for option in sorted(options, key=lambda option: option is not type(None)):
         read = _read(value, option)
         if read is not _NOT_READ:
             return read

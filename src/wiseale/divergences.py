@@ -91,20 +91,28 @@ def kl_aggregate_mc(
 ) -> Tensor:
     """Monte Carlo D_KL[q(z|B_M) ‖ N(0, I)] with n draws from each posterior, nats, (): unbiased.
 
-    Give ``z`` (M, d_z), one reparameterised draw from each posterior, to use it in place of new draws.
+    Give ``z`` (M, d_z), one reparameterised draw from each posterior, to use it in place of new draws. New draws stay
+    exact where z itself has no room for a small sigma beside a large mu.
     """
-    draws = [z] if z is not None else [posterior.sample(_standard_normal(posterior.mu, generator)) for _ in range(n)]
+    mu = posterior.mu
     prior = StandardNormal(posterior.latent_dim)
-    return torch.stack([(log_aggregate(posterior, draw) - prior.log_prob(draw)).mean() for draw in draws]).mean()
+    values = []
+    for _ in range(n if z is None else 1):
+        centre, offset = (mu, posterior.sigma * _noise_like(mu, generator)) if z is None else (z, torch.zeros_like(z))
+        log_q = _rowwise(_log_mixture, torch.stack((centre, offset), 1), posterior)
+        values.append((log_q - prior.log_prob(centre + offset)).mean())
+    return torch.stack(values).mean()
 
 
 def log_aggregate(posterior: Posterior, z: Tensor) -> Tensor:
     """log q(z|B_M), the log density of the aggregate posterior at codes (K, d_z), nats, (K,)."""
-    return _rowwise(_log_mixture, z, posterior)
+    return _rowwise(_log_mixture, torch.stack((z, torch.zeros_like(z)), 1), posterior)
 
 
-def _log_mixture(z: Tensor, posterior: Posterior) -> Tensor:
-    standardised = (z[:, None] - posterior.mu) / posterior.sigma
+def _log_mixture(rows: Tensor, posterior: Posterior) -> Tensor:
+    """log q(z|B_M) at z = centre + offset, rows (K, 2, d_z): the centres' differences are taken first, without loss."""
+    centre, offset = rows.unbind(1)
+    standardised = (centre[:, None] - posterior.mu + offset[:, None]) / posterior.sigma
     log_q = -0.5 * (standardised.square().sum(-1) + posterior.latent_dim * LOG_2PI) - posterior.sigma.log().sum(-1)
     return log_q.logsumexp(-1) - math.log(len(posterior))
 
@@ -141,6 +149,7 @@ def _pairs(left: Posterior, right: Posterior) -> tuple[Tensor, Tensor]:
     return variance, (left.mu[:, None] - right.mu).square()
 
 
-def _standard_normal(like: Tensor, generator: torch.Generator | None) -> Tensor:
+def _noise_like(like: Tensor, generator: torch.Generator | None) -> Tensor:
+    """Standard normal noise, drawn in float32 whatever the dtype, so that every dtype sees the same draw."""
     device = generator.device if generator is not None else like.device
-    return torch.randn(like.shape, generator=generator, dtype=like.dtype, device=device).to(like.device)
+    return torch.randn(like.shape, generator=generator, device=device).to(like)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import typing
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -43,6 +44,15 @@ def read_settings(cls: type[S], config_file: Path | None, given: dict[str, Any])
         if error.name in written:
             raise ConfigError(f"{option_name(error.name)} {error.problem}") from None
         raise ConfigError(f"{config_file}: {error}" if error.name in from_file else str(error)) from None
+
+
+@contextmanager
+def spelled_as_options() -> Iterator[None]:
+    """Name settings in errors as the command line spells them."""
+    try:
+        yield
+    except SettingError as error:
+        raise ConfigError(f"{option_name(error.name)} {error.problem}") from None
 
 
 def option_name(field: str) -> str:

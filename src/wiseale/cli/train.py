@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from wiseale.cli.options import read_settings, settings_options
+from wiseale.cli.options import read_settings, settings_options, spelled_as_options
 from wiseale.config import TrainConfig
 
 
@@ -23,6 +23,6 @@ def command(data: str | None, out: Path, config_file: Path | None, **options: An
     from wiseale.cli.outcome import report_outcome
     from wiseale.training.run import start
 
-    with run_display() as display:
+    with run_display() as display, spelled_as_options():
         outcome = start(asked, out, display)
     return report_outcome(outcome)

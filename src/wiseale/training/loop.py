@@ -137,11 +137,11 @@ def _measured(terms: Terms, posterior: Posterior, loss: Tensor) -> dict[str, Ten
     with torch.no_grad():
         kl = kl_posterior_prior(posterior).mean()
         return {
-            "loss": loss.detach(),
             "reconstruction": terms.reconstruction.mean(),
             "prior": terms.prior.detach(),
             "kl_posterior_prior": kl,
             **{name: value.detach() for name, value in terms.details.items()},
+            "loss": loss.detach(),  # last, so that a divergence is reported of the term that caused it
         }
 
 

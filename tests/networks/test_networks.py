@@ -1,0 +1,97 @@
+"""What every registered network promises; enumerates the registry."""
+
+import pytest
+import torch
+
+from wiseale import config, registry
+from wiseale.errors import ConfigError
+from wiseale.likelihoods import GaussianFamily
+from wiseale.networks.model import GaussianHead, Standardizer, seeded_model
+
+SHAPES = {
+    "conv1d": [(1, 256), (3, 77), (2, 1), (1, 5)],
+    "conv2d": [(1, 28, 28), (3, 13, 6), (1, 1, 1), (3, 64, 64)],
+    "mlp": [(1,), (30,), (2, 9), (3, 4, 5)],
+    "paper_sine": [(1, 256)],
+}
+CASES = [(name, shape) for name in registry.names("network") for shape in SHAPES[name]]
+
+
+def model_of(name, shape, latent_dim=3, seed=0):
+    return seeded_model(config.build("network", name), shape, latent_dim, GaussianFamily(), seed)
+
+
+@pytest.mark.parametrize(("name", "shape"), CASES)
+def test_the_decoder_returns_exactly_the_input_shape(name, shape):
+    model = model_of(name, shape)
+    posterior, z, likelihood = model(torch.randn(4, *shape), torch.randn(4, 3))
+    assert likelihood.mean.shape == (4, *shape)
+    assert posterior.mu.shape == posterior.sigma.shape == z.shape == (4, 3)
+    assert float(posterior.sigma.detach().min()) > 0
+
+
+@pytest.mark.parametrize(("name", "shape"), CASES)
+def test_gradients_reach_every_parameter(name, shape):
+    model = model_of(name, shape)
+    g = torch.Generator().manual_seed(0)
+    posterior, _, likelihood = model(torch.randn(8, *shape, generator=g), torch.randn(8, 3, generator=g))
+    (likelihood.mean.square().mean() + posterior.sigma.mean()).backward()
+    silent = [n for n, p in model.named_parameters() if p.grad is None or not bool(p.grad.abs().sum() > 0)]
+    # A single pixel or feature can leave all ReLUs of a layer off for every row; elsewhere nothing may be silent.
+    assert not silent or max(shape) < 6
+
+
+@pytest.mark.parametrize(("name", "shape"), CASES)
+def test_rows_do_not_see_each_other(name, shape):
+    model = model_of(name, shape).eval()
+    x = torch.randn(5, *shape, generator=torch.Generator().manual_seed(0))
+    whole = model.encode(x)
+    torch.testing.assert_close(model.encode(x[2:3]).mu, whole.mu[2:3], atol=1e-5, rtol=1e-4)
+    z = whole.mu.detach()
+    torch.testing.assert_close(model.decode(z[2:3]).mean, model.decode(z).mean[2:3], atol=1e-5, rtol=1e-4)
+
+
+def test_initial_weights_follow_from_the_seed_alone():
+    torch.manual_seed(123)
+    before = torch.random.get_rng_state()
+    first, again, other = (model_of("mlp", (7,), seed=seed).state_dict() for seed in (1, 1, 2))
+    assert torch.equal(torch.random.get_rng_state(), before)
+    assert all(torch.equal(first[name], again[name]) for name in first)
+    assert not all(torch.equal(first[name], other[name]) for name in first)
+
+
+def test_paper_sine_has_the_published_layers():
+    """Parameter count from appendix D.1: Σ (inputs · kernel + 1) · outputs."""
+    encoder = [(1, 16, 16), (16, 16, 16), (16, 16, 32), (32, 16, 32), (32, 8, 64)]
+    decoder = [(16, 1, 128), (128, 8, 64), (64, 16, 32), (32, 16, 16), (16, 16, 1)]
+    dense = [(512, 64), (64, 4), (64, 4), (4, 16)]
+    expected = sum((i * k + 1) * o for i, k, o in encoder + decoder) + sum((i + 1) * o for i, o in dense)
+    assert sum(p.numel() for p in model_of("paper_sine", (1, 256), 4).parameters()) == expected
+
+
+def test_sigma_heads():
+    features = torch.full((2, 3), -1e3)
+    relu, softplus = GaussianHead(3, 2, "relu", 1e-3), GaussianHead(3, 2, "softplus", 1e-4)
+    for head in (relu, softplus):
+        torch.nn.init.ones_(head.sigma.weight)
+    assert torch.all(relu(features).sigma == 1e-3)
+    torch.testing.assert_close(softplus(features).sigma, torch.full((2, 2), 1e-4))
+    assert torch.all(relu.sigma.bias == 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "shape"), [("paper_sine", (1, 100)), ("conv1d", (3,)), ("conv2d", (1, 256)), ("paper_sine", (2, 256))]
+)
+def test_a_shape_that_does_not_fit_is_refused(name, shape):
+    with pytest.raises(ConfigError, match=r"needs .* got"):
+        model_of(name, shape)
+
+
+def test_standardizer_is_inverted_and_its_jacobian_known():
+    units = Standardizer(torch.tensor([1.0, -2.0, 5.0]), torch.tensor([2.0, 0.5, 10.0]))
+    x = torch.randn(6, 3)
+    torch.testing.assert_close(units.inverse(units(x)), x)
+    jacobian = torch.autograd.functional.jacobian(lambda row: units(row), x[0])
+    assert units.log_jacobian((3,)) == pytest.approx(float(torch.linalg.slogdet(jacobian).logabsdet), abs=1e-6)
+    shared = Standardizer(torch.tensor(1.0), torch.tensor(4.0))
+    assert shared.log_jacobian((2, 5)) == pytest.approx(-10 * 1.3862943611)

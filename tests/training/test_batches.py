@@ -1,0 +1,82 @@
+import numpy as np
+import pytest
+import torch
+
+from wiseale.data.dataset import Dataset, Preset, Rows
+from wiseale.training.batches import Batches, fit_units
+from wiseale.training.plan import held_out_count, split_rows
+
+LEVELS = np.random.default_rng(0).integers(0, 256, size=(40, 1, 3, 3)).astype(np.uint8)
+PRESET = Preset("mlp", "gaussian", 2)
+
+
+@pytest.fixture
+def mapped(tmp_path):
+    np.save(tmp_path / "x.npy", LEVELS)
+    return np.load(tmp_path / "x.npy", mmap_mode="r")
+
+
+@pytest.mark.parametrize("reading", ["unit", "threshold", "dynamic"])
+def test_memory_mapped_and_in_memory_rows_read_the_same(reading, mapped):
+    index = np.array([3, 5, 8, 13, 21])
+    positions = torch.tensor([4, 0, 2])
+    in_memory = Batches(Rows(LEVELS, reading), index, seed=7).read(positions, 11)
+    from_file = Batches(Rows(mapped, reading), index, seed=7).read(positions, 11)
+    assert torch.equal(in_memory, from_file)
+    stored = torch.from_numpy(LEVELS[[21, 3, 8]]).double() / 255
+    if reading == "unit":
+        torch.testing.assert_close(in_memory.double(), stored, atol=1e-7, rtol=0)
+    else:
+        assert set(in_memory.unique().tolist()) <= {0.0, 1.0}
+    if reading == "threshold":
+        assert torch.equal(in_memory.double(), (stored >= 0.5).double())
+
+
+def test_dynamic_binarisation_draws_anew_with_the_levels_as_probabilities():
+    batches = Batches(Rows(LEVELS, "dynamic"), seed=0)
+    everything = torch.arange(40)
+    draws = torch.stack([batches.read(everything, counter) for counter in range(400)])
+    expected = torch.from_numpy(LEVELS).float() / 255
+    error = (expected * (1 - expected) / 400).sqrt()
+    assert bool(((draws.mean(0) - expected).abs() <= 5 * error + 1e-6).all())
+    assert not torch.equal(draws[0], draws[1])
+
+
+@pytest.mark.parametrize(("scaling", "axis"), [("columns", 0), ("global", None)])
+def test_units_are_the_training_rows_moments(scaling, axis):
+    x = (np.random.default_rng(1).normal(size=(9000, 3)) * [1, 10, 0.1] + [1e3, 0, -4]).astype(np.float32)
+    index = np.arange(0, 9000, 2)
+    units = fit_units(Dataset("x", Rows(x), None, PRESET, "", scaling), index)
+    chosen = x[index].astype(np.float64)
+    np.testing.assert_allclose(units.mean.numpy(), chosen.mean(axis), rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(units.scale.numpy(), chosen.std(axis), rtol=1e-5)
+
+
+def test_a_constant_column_is_centred_and_keeps_its_scale():
+    x = np.ones((50, 2), np.float32) * 3
+    x[:, 1] = np.arange(50)
+    units = fit_units(Dataset("x", Rows(x), None, PRESET, "", "columns"), np.arange(50))
+    assert units.scale[0] == 1
+    assert torch.all(units(torch.from_numpy(x))[:, 0] == 0)
+
+
+def test_pixels_are_standardised_after_reading(mapped):
+    units = fit_units(Dataset("x", Rows(mapped, "unit"), None, PRESET, "", "global"), np.arange(40))
+    read = Batches(Rows(mapped, "unit"), units=units).read(torch.arange(40))
+    assert float(read.mean()) == pytest.approx(0, abs=1e-5)
+    assert float(read.std(correction=0)) == pytest.approx(1, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("n", "part", "expected"), [(1000, 0.05, 50), (10, 0.05, 0), (3, 0.9, 1), (2, 0.5, 0), (100, 0, 0)]
+)
+def test_held_out_count(n, part, expected):
+    assert held_out_count(n, part) == expected
+
+
+def test_split_is_a_partition_that_follows_the_seed():
+    train, held = split_rows(200, 0.1, seed=4)
+    assert sorted([*train, *held]) == list(range(200))
+    assert len(held) == 20
+    assert np.array_equal(split_rows(200, 0.1, seed=4)[1], held)
+    assert not np.array_equal(split_rows(200, 0.1, seed=5)[1], held)

@@ -1,0 +1,209 @@
+"""The loop in memory: exactness under interruption, early stopping, warm-up, divergence."""
+
+import dataclasses
+import itertools
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from wiseale import config
+from wiseale.data.dataset import Rows
+from wiseale.errors import DivergenceError
+from wiseale.likelihoods import GaussianFamily
+from wiseale.networks.model import seeded_model
+from wiseale.objectives import make_objective
+from wiseale.training.batches import Batches
+from wiseale.training.checkpoint import Learner, Progress, load_newest, save_checkpoint
+from wiseale.training.loop import fit
+from wiseale.training.plan import Plan
+from wiseale.training.schedule import Constant, Cosine, Step
+
+N, FEATURES = 50, 6
+
+
+class Memory:
+    """A journal that keeps everything and can stop after given steps."""
+
+    def __init__(self, stop_after=(), directory=None):
+        self.records, self.steps, self.saved = [], 0, []
+        self.stop_after, self.directory = stop_after, directory
+
+    def step(self, epoch, step_in_epoch, steps_per_epoch, terms):
+        pass
+
+    def epoch(self, record):
+        self.records.append(record)
+
+    def checkpoint(self, learner):
+        self.saved.append(learner.progress.step)
+        if self.directory:
+            save_checkpoint(self.directory, learner)
+
+    def interrupted(self):
+        self.steps += 1
+        return self.steps in self.stop_after
+
+
+def rows(seed=0, n=N):
+    return Rows(np.random.default_rng(seed).normal(size=(n, FEATURES)).astype(np.float32))
+
+
+def plan(**changes):
+    settings = {
+        "batch_size": 8,
+        "max_epochs": 3,
+        "lr": 1e-2,
+        "schedule": Constant(),
+        "checkpoint_every": 1000,
+        "seed": 3,
+    }
+    objective = make_objective(changes.pop("objective", "wise_ale"))
+    return Plan(objective=objective, **settings | changes)
+
+
+def fresh(seed=0, network="mlp:hidden=16", **adam):
+    model = seeded_model(config.build("network", network), (FEATURES,), 2, GaussianFamily(), seed)
+    return model, Learner(model, torch.optim.Adam(model.parameters(), lr=1e-2, fused=True, **adam), Progress())
+
+
+def state(learner):
+    optimizer = learner.optimizer.state_dict()["state"]
+    return [
+        *learner.model.state_dict().values(),
+        *(entry[name] for entry in optimizer.values() for name in sorted(entry)),
+    ]
+
+
+def same(left, right):
+    return all(torch.equal(a, b) for a, b in zip(state(left), state(right), strict=True))
+
+
+@pytest.mark.parametrize("step", [1, 3, 6, 7, 12, 17])
+@pytest.mark.parametrize("objective", ["wise_ale", "wise_ale:estimator=mc", "aevb"])
+def test_interrupted_and_continued_equals_uninterrupted(step, objective, tmp_path):
+    chosen = plan(objective=objective, patience=5, prior_warmup=1.5, schedule=Cosine(), max_grad_norm=0.5)
+    train, held_out = Batches(rows()), Batches(rows(1, 20))
+    model, whole = fresh()
+    complete = Memory()
+    assert fit(model, whole, train, held_out, chosen, complete)
+
+    model, first = fresh()
+    stopped = Memory(stop_after=(step,), directory=tmp_path)
+    assert not fit(model, first, train, held_out, chosen, stopped)
+    model, second = fresh(seed=99)  # other weights: all must come from the checkpoint
+    load_newest(tmp_path, second)
+    assert second.progress.step == step
+    rest = Memory()
+    assert fit(model, second, train, held_out, chosen, rest)
+    assert same(whole, second)
+    strip = [dataclasses.replace(r, seconds=0.0, samples=0) for r in complete.records]
+    assert [dataclasses.replace(r, seconds=0.0, samples=0) for r in stopped.records + rest.records] == strip
+    assert whole.progress == second.progress
+    assert all(torch.equal(whole.best[name], second.best[name]) for name in whole.best)
+
+
+def test_saving_changes_nothing(tmp_path):
+    outcomes = []
+    for every in (1000, 2):
+        model, learner = fresh()
+        fit(model, learner, Batches(rows()), None, plan(checkpoint_every=every), Memory(directory=tmp_path))
+        outcomes.append(learner)
+    assert same(*outcomes)
+
+
+def test_every_epoch_sees_every_row_at_most_once_in_another_order():
+    seen = []
+
+    class Spy(Batches):
+        def read(self, positions, counter=0):
+            seen.append(positions.tolist())
+            return super().read(positions, counter)
+
+    model, learner = fresh()
+    fit(model, learner, Spy(rows()), None, plan(max_epochs=2), Memory())
+    first, second = (list(itertools.chain(*part)) for part in (seen[:6], seen[6:]))
+    assert len(first) == len(set(first)) == 48
+    assert len(set(second)) == 48
+    assert first != second
+
+
+def test_the_loss_goes_down_and_terms_add_up():
+    journal = Memory()
+    model, learner = fresh()
+    fit(model, learner, Batches(rows()), Batches(rows(1)), plan(max_epochs=20, objective="beta_vae:beta=0.1"), journal)
+    first, last = journal.records[0].train, journal.records[-1].train
+    assert last["loss"] < first["loss"]
+    assert last["loss"] == pytest.approx(last["reconstruction"] + 0.1 * last["prior"], rel=1e-5)
+    assert last["elbo"] == pytest.approx(-last["reconstruction"] - last["kl_posterior_prior"], rel=1e-9)
+
+
+def test_warm_up_starts_without_the_prior():
+    """In the first step of a warm-up the encoder's sigma bias feels the reconstruction alone."""
+    with_prior, without = (fresh() for _ in range(2))
+    one_step = {"max_epochs": 1, "batch_size": 50}
+    fit(*with_prior, Batches(rows()), None, plan(prior_warmup=4.0, objective="aevb", **one_step), Memory())
+    fit(*without, Batches(rows()), None, plan(objective="beta_vae:beta=1e-30", **one_step), Memory())
+    assert same(with_prior[1], without[1])
+
+
+def test_early_stopping_keeps_the_best_epoch():
+    journal = Memory()
+    model, learner = fresh()
+    chosen = plan(max_epochs=400, patience=3, lr=3e-2, objective="beta_vae:beta=0.01", batch_size=16)
+    fit(model, learner, Batches(rows(n=32)), Batches(rows(5, 32)), chosen, journal)
+    losses = [record.held_out["loss"] for record in journal.records]
+    assert len(losses) < 400
+    assert learner.progress.best_epoch == int(np.argmin(losses)) + 1
+    assert len(losses) == learner.progress.best_epoch + 3
+    model.load_state_dict(learner.best)
+    shorter = dataclasses.replace(chosen, max_epochs=learner.progress.best_epoch)
+    model2, finished = fresh()
+    fit(model2, finished, Batches(rows(n=32)), None, shorter, Memory())
+    assert all(torch.equal(a, b) for a, b in zip(learner.best.values(), model2.state_dict().values(), strict=True))
+
+
+def test_divergence_names_the_step_and_the_term():
+    model, learner = fresh()
+    poisoned = rows()
+    poisoned.x[::2] = 1e30  # its square overflows float32
+    with pytest.raises(DivergenceError, match=r"at step 1 \(epoch 1\): reconstruction is (inf|nan); try a lower --lr"):
+        fit(model, learner, Batches(poisoned), None, plan(), Memory())
+
+
+def test_no_checkpoint_of_broken_weights(tmp_path):
+    model, learner = fresh()
+    journal = Memory(directory=tmp_path)
+    with pytest.raises(DivergenceError):
+        fit(model, learner, Batches(rows()), None, plan(lr=1e38, checkpoint_every=1, max_epochs=50), journal)
+    if journal.saved:
+        other = fresh()[1]
+        load_newest(tmp_path, other)
+        assert all(bool(value.isfinite().all()) for value in other.model.state_dict().values())
+
+
+@pytest.mark.parametrize(
+    ("schedule", "epoch", "expected"),
+    [
+        (Constant(), 7.5, 1.0),
+        (Step(epochs=(30,), factor=0.5), 29.99, 1.0),
+        (Step(epochs=(30,), factor=0.5), 30.0, 0.5),
+        (Step(epochs=(2, 4), factor=0.1), 4.5, 0.01),
+        (Cosine(final=0.2), 0.0, 1.0),
+        (Cosine(final=0.2), 5.0, 0.6),
+        (Cosine(final=0.2), 10.0, 0.2),
+    ],
+)
+def test_schedules(schedule, epoch, expected):
+    assert schedule(epoch, 10) == pytest.approx(expected)
+
+
+def test_bf16_stays_close_to_fp32():
+    losses = []
+    for bf16 in (False, True):
+        journal = Memory()
+        fit(*fresh(), Batches(rows()), None, plan(bf16=bf16, max_epochs=5), journal)
+        losses.append(journal.records[-1].train["loss"])
+    assert math.isclose(*losses, rel_tol=0.02)
+    assert losses[0] != losses[1]
