@@ -3,6 +3,7 @@ import pytest
 import torch
 
 from wiseale.data.dataset import Dataset, Preset, Rows
+from wiseale.training import batches
 from wiseale.training.batches import Batches, fit_units
 from wiseale.training.plan import held_out_count, split_rows
 
@@ -17,10 +18,11 @@ def mapped(tmp_path):
 
 
 @pytest.mark.parametrize("reading", ["unit", "threshold", "dynamic"])
-def test_memory_mapped_and_in_memory_rows_read_the_same(reading, mapped):
+def test_memory_mapped_and_in_memory_rows_read_the_same(reading, mapped, monkeypatch):
     index = np.array([3, 5, 8, 13, 21])
     positions = torch.tensor([4, 0, 2])
     in_memory = Batches(Rows(LEVELS, reading), index, seed=7).read(positions, 11)
+    monkeypatch.setattr(batches, "_IN_MEMORY_BYTES", 0)
     from_file = Batches(Rows(mapped, reading), index, seed=7).read(positions, 11)
     assert torch.equal(in_memory, from_file)
     stored = torch.from_numpy(LEVELS[[21, 3, 8]]).double() / 255

@@ -11,13 +11,13 @@ from wiseale.data.dataset import Array, Dataset, Reading, Rows
 from wiseale.networks.model import Standardizer
 from wiseale.training.randomness import generator
 
-_IN_MEMORY_BYTES = 4 << 30  # larger sets are read batch by batch
+_IN_MEMORY_BYTES = 2 << 30  # sets that are larger as float32 are read batch by batch
 
 
 class Batches:
     """Batches of the chosen rows, in the network's units, on the device: ``batches.read(order[:64])``.
 
-    What fits is converted once and indexed; memory-mapped or large sets are converted batch by batch.
+    What fits is converted once and indexed; large sets, memory-mapped ones above all, are converted batch by batch.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class Batches:
         self._n = len(rows) if index is None else len(index)
         fits = rows.x.size * 4 <= _IN_MEMORY_BYTES
         self._tensor: Tensor | None = None
-        if fits and not isinstance(rows.x, np.memmap) and rows.reading != "dynamic":
+        if fits and rows.reading != "dynamic":
             chosen = rows.x if index is None else rows.x[index]
             self._tensor = self._convert(chosen, 0).to(self._device)
 
@@ -59,8 +59,8 @@ class Batches:
 def interpret(stored: Array, reading: Reading, draws: torch.Generator) -> Tensor:
     """Stored numbers as x, float32."""
     if reading == "values":
-        return torch.from_numpy(np.ascontiguousarray(stored, dtype=np.float32))
-    levels = torch.from_numpy(np.ascontiguousarray(stored))
+        return torch.from_numpy(np.require(stored, np.float32, ["C", "W"]))
+    levels = torch.from_numpy(np.require(stored, requirements=["C", "W"]))
     if reading == "threshold":
         return (levels >= 128).float()
     unit = levels.float().div_(255)
