@@ -168,6 +168,12 @@ def test_what_cannot_be_used_is_one_line(tmp_path: Path, array: Any, said: str) 
     assert said in line(saved(tmp_path, array))
 
 
+def test_a_signalling_nan_is_a_nan(tmp_path: Path) -> None:
+    x = np.ones((3, 2))
+    x.view(np.uint64)[1, 0] = 0x7FF0_0000_0000_0001
+    assert "row 1 of x.npy has NaN in column 0" in line(saved(tmp_path, x))
+
+
 def test_large_whole_numbers_that_float32_holds_are_welcome(tmp_path: Path) -> None:
     x = 1_000_000 + RNG.integers(0, 2, (50, 2))
     np.testing.assert_array_equal(load_path(saved(tmp_path, x)).train.x, x)

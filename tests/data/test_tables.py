@@ -196,6 +196,18 @@ def test_memory_grows_by_the_numbers_kept_only(tmp_path: Path) -> None:
     assert peak < 2.5 * kept + 16e6  # the file has 7 MB of text, 1.2 million cells
 
 
+def test_any_text_is_a_table_or_one_line(tmp_path: Path) -> None:
+    pieces = ["a", "1", "2.5", ",", ";", "\t", "\n", "\r\n", "\r", '"', " ", "nan", "-", "_", "é", "1e400", "\0", "|"]
+    for _ in range(500):
+        path = written(tmp_path, "".join(RNG.choice(pieces, RNG.integers(0, 40))))
+        try:
+            x = load_path(path + str(RNG.choice(["", ":header=true", ":header=false", ":labels=1"]))).train.x
+            flawed = not np.isfinite(x).all()
+        except WiseAleError as error:
+            flawed = "\n" in str(error)
+        assert not flawed
+
+
 @pytest.fixture
 def parquet(tmp_path: Path) -> Any:
     """Writes columns to a Parquet file and gives its path."""

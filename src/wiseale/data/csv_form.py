@@ -39,7 +39,7 @@ def find_form(path: Path, separator: str, header: str, decimal: str) -> Form:
     rows = _rows(sample, _SEPARATORS[separator])
     first, second = rows[0], rows[1] if len(rows) > 1 else []
     named = _guess_header(path.name, first, second, decimal) if header == "auto" else header == "true"
-    names = tuple(cell.strip() for cell in first) if named else tuple(str(i + 1) for i in range(len(first)))
+    names = tuple(" ".join(cell.split()) for cell in first) if named else tuple(str(i + 1) for i in range(len(first)))
     return Form(_SEPARATORS[separator], names, named, decimal)
 
 

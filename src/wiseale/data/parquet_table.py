@@ -24,16 +24,15 @@ class ParquetFile(TableFile):
     def open(self, path: Path) -> tuple[Sequence[str], Reader]:
         """Read the file's schema."""
         try:
-            import pyarrow as arrow
             import pyarrow.parquet
         except ImportError:
             raise DataError(f"reading {path.name} needs pyarrow: pip install 'wiseale[parquet]'") from None
         try:
             file = pyarrow.parquet.ParquetFile(path, memory_map=True)
-        except (arrow.ArrowException, OSError):
+            names = file.schema_arrow.names
+        except _damage():
             raise DataError(f"{path.name} is damaged or not a Parquet file") from None
-        names = [name for name in file.schema_arrow.names if not name.startswith(_PANDAS_INDEX)]
-        return names, _ParquetReader(file)
+        return [name for name in names if not name.startswith(_PANDAS_INDEX)], _ParquetReader(file)
 
 
 @dataclass(frozen=True)
@@ -41,8 +40,6 @@ class _ParquetReader:
     file: Any
 
     def __call__(self, chosen: Selection) -> Iterator[Block]:
-        import pyarrow as arrow
-
         types = self.file.schema_arrow
         wrong = [i for i in chosen.features if not _is_numeric(types.field(chosen.names[i]).type)]
         if wrong:
@@ -61,8 +58,15 @@ class _ParquetReader:
                 labels = [_words(batch.column(chosen.names[i])) for i in chosen.labels]
                 yield Block(values, labels)
                 row += len(batch)
-        except (arrow.ArrowException, OSError):
+        except _damage():
             raise DataError(f"{chosen.file} is damaged: write it again") from None
+
+
+def _damage() -> tuple[type[Exception], ...]:
+    """What pyarrow raises for a file that is not as it should be."""
+    import pyarrow
+
+    return (pyarrow.ArrowException, OSError, ValueError, KeyError, MemoryError)
 
 
 def _is_numeric(kind: Any) -> bool:
