@@ -28,6 +28,8 @@ LIKELIHOODS = {
 }
 
 DATASETS = {
+    "fashion_mnist": "wiseale.data.mnist:FashionMnist",
+    "mnist": "wiseale.data.mnist:Mnist",
     "sine": "wiseale.data.sine:Sine",
 }
 

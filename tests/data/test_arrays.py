@@ -57,7 +57,17 @@ def test_settings_follow_from_shape_and_range(
     binary = load_path(saved(tmp_path, RNG.integers(0, 2, shape).astype(bool)))
     assert (binary.preset.network, binary.preset.likelihood, binary.scaling) == (network, "bernoulli", "none")
     assert set(np.unique(binary.train.x)) == {0, 1}
-    assert binary.preset.network in describe(binary)
+
+
+def test_what_was_chosen_is_said_in_one_line(tmp_path: Path) -> None:
+    signals = load_path(saved(tmp_path, RNG.normal(size=(1200, 1, 16))))
+    assert describe(signals) == (
+        "1,200 rows, signals of 1 channel and 16 samples; network conv1d, likelihood gaussian, "
+        "latent dimension 8, standardised as a whole"
+    )
+    assert "rows, 5 columns; network mlp" in describe(load_path(saved(tmp_path, RNG.normal(size=(20, 5)))))
+    masks = load_path(saved(tmp_path, RNG.integers(0, 2, (20, 3, 8, 9))))
+    assert "images of 3 channels, 8 by 9 pixels; network conv2d, likelihood bernoulli" in describe(masks)
 
 
 def test_one_value_other_than_0_and_1_makes_it_gaussian(tmp_path: Path) -> None:
@@ -156,6 +166,12 @@ def test_standardising_can_be_said(tmp_path: Path) -> None:
 )
 def test_what_cannot_be_used_is_one_line(tmp_path: Path, array: Any, said: str) -> None:
     assert said in line(saved(tmp_path, array))
+
+
+def test_a_signalling_nan_is_a_nan(tmp_path: Path) -> None:
+    x = np.ones((3, 2))
+    x.view(np.uint64)[1, 0] = 0x7FF0_0000_0000_0001
+    assert "row 1 of x.npy has NaN in column 0" in line(saved(tmp_path, x))
 
 
 def test_large_whole_numbers_that_float32_holds_are_welcome(tmp_path: Path) -> None:

@@ -70,15 +70,19 @@ def holds_only(x: Array, low: int, high: int) -> bool:
 
 
 def describe(dataset: Dataset) -> str:
-    """What was chosen for people's own data and why, in one line, for the command line to say."""
-    n, shape, preset = len(dataset.train), dataset.x_shape, dataset.preset
-    axes = {
-        1: "{} columns",
-        2: "signals of {} channels and {} samples",
-        3: "images of {} channels, {} by {} pixels",
-    }[len(shape)]
+    """What people's own data was taken for and what was chosen for it, in one line, for the command line to say."""
+    preset, shape = dataset.preset, dataset.x_shape
+    form = _count(shape[0], "column" if len(shape) == 1 else "channel")
+    if len(shape) == 2:
+        form = f"signals of {form} and {_count(shape[1], 'sample')}"
+    if len(shape) == 3:
+        form = f"images of {form}, {shape[1]} by {shape[2]} pixels"
     scaling = {"none": "not standardised", "columns": "standardised by column", "global": "standardised as a whole"}
     return (
-        f"{n:,} rows, {axes.format(*shape)}; network {preset.network}, likelihood {preset.likelihood}, "
-        f"{preset.latent_dim} codes, {scaling[dataset.scaling]}"
+        f"{_count(len(dataset.train), 'row')}, {form}; network {preset.network}, likelihood {preset.likelihood}, "
+        f"latent dimension {preset.latent_dim}, {scaling[dataset.scaling]}"
     )
+
+
+def _count(n: int, thing: str) -> str:
+    return f"{n:,} {thing}{'' if n == 1 else 's'}"

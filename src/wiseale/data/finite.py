@@ -31,7 +31,7 @@ def row_blocks(x: Array) -> Iterator[slice]:
 
 def to_float32(values: Array) -> tuple[npt.NDArray[np.float32], Flaw | None]:
     """The values as float32, and the first of them that is not finite there."""
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):  # too large, or a NaN that signals: found below
         converted = values.astype(np.float32, copy=False)
     finite = np.isfinite(converted)
     if finite.all():

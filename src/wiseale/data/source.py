@@ -15,6 +15,9 @@ from wiseale.errors import ConfigError, DataError
 READERS = {
     ".npy": "wiseale.data.arrays:ArrayFile",
     ".npz": "wiseale.data.arrays:ArrayFile",
+    ".csv": "wiseale.data.csv_table:CsvFile",
+    ".tsv": "wiseale.data.csv_table:CsvFile",
+    ".parquet": "wiseale.data.parquet_table:ParquetFile",
 }
 """Where each type of file is read: a class of settings with the method :meth:`FileReader.load`."""
 

@@ -1,0 +1,114 @@
+"""How a table of text is written: what separates its cells, and whether its first line names the columns."""
+
+from __future__ import annotations
+
+import csv
+import io
+from dataclasses import dataclass
+from pathlib import Path
+
+from wiseale.errors import DataError
+
+_SEPARATORS = {"tab": "\t", "semicolon": ";", "bar": "|", "comma": ","}  # the rarer inside a cell, the sooner believed
+_SAMPLE = 1 << 16  # characters looked at
+
+
+@dataclass(frozen=True)
+class Form:
+    """Separator between cells, names of the columns (numbers from 1 without a header), and the decimals' sign."""
+
+    separator: str
+    names: tuple[str, ...]
+    header: bool
+    decimal: str
+
+    def numbers(self, cells: list[str]) -> list[float]:
+        """The cells as numbers; a ValueError if one is not."""
+        return _numbers(cells, self.decimal)
+
+    def is_number(self, cell: str) -> bool:
+        """Whether one cell is a number."""
+        return _is_number(cell, self.decimal)
+
+
+def find_form(path: Path, separator: str, header: str, decimal: str) -> Form:
+    """Look at the beginning of a file; what is said (not ``"auto"``) is believed."""
+    sample = _sample(path)
+    if separator == "auto":
+        separator = "tab" if path.suffix.lower() == ".tsv" else _guess_separator(sample, decimal)
+    rows = _rows(sample, _SEPARATORS[separator])
+    first, second = rows[0], rows[1] if len(rows) > 1 else []
+    named = _guess_header(path.name, first, second, decimal) if header == "auto" else header == "true"
+    names = tuple(" ".join(cell.split()) for cell in first) if named else tuple(str(i + 1) for i in range(len(first)))
+    return Form(_SEPARATORS[separator], names, named, decimal)
+
+
+def _sample(path: Path) -> str:
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            sample = file.read(_SAMPLE)
+            if len(sample) == _SAMPLE:
+                sample += file.readline(_SAMPLE)  # to the end of the line
+    except UnicodeDecodeError:
+        raise DataError(f"{path.name} is not UTF-8 text: save it as UTF-8") from None
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror}") from None
+    if not sample.strip():
+        raise DataError(f"{path.name} is empty")
+    if "\0" in sample:
+        raise DataError(f"{path.name} is not a table of text: it holds zero bytes")
+    return sample
+
+
+def _rows(sample: str, separator: str, most: int = 50) -> list[list[str]]:
+    rows: list[list[str]] = []
+    try:
+        for row in csv.reader(io.StringIO(sample, newline=""), delimiter=separator, skipinitialspace=True):
+            rows += [row] if row else []
+            if len(rows) == most:
+                break
+    except csv.Error:  # the reader proper will say where
+        pass
+    return rows or [[sample]]
+
+
+def _guess_separator(sample: str, decimal: str) -> str:
+    """The separator that cuts most lines into as many cells as the first, at least two."""
+    agreeing = {}
+    for name, separator in _SEPARATORS.items():
+        if decimal == "comma" and name == "comma":
+            continue
+        rows = _rows(sample, separator)
+        if len(rows[0]) > 1:
+            agreeing[name] = sum(len(row) == len(rows[0]) for row in rows) / len(rows)
+    return max(agreeing, key=agreeing.__getitem__) if agreeing else "semicolon" if decimal == "comma" else "comma"
+
+
+def _guess_header(file: str, first: list[str], second: list[str], decimal: str) -> bool:
+    numbers = [_is_number(cell, decimal) for cell in first]
+    counting = [cell.strip() for cell in first if cell.strip()]
+    starts = [[str(start + i) for i in range(len(counting))] for start in (0, 1)]
+    if not any(numbers):
+        return True
+    if all(numbers) and not (len(counting) > 1 and counting in starts):  # 0,1,2 may be names pandas gave
+        return False
+    below = zip(first, numbers, second, strict=False)
+    if any(cell.strip() and not number and _is_number(under, decimal) for cell, number, under in below):
+        return True
+    raise DataError(f"cannot tell whether the first line of {file} names its columns: say header=true or header=false")
+
+
+def _numbers(cells: list[str], decimal: str) -> list[float]:
+    if decimal == "comma":
+        cells = [cell.replace(",", ".", 1) if "." not in cell else "not a number" for cell in cells]
+    if "_" in "".join(cells):  # Python reads 2020_01 as a number; people do not
+        raise ValueError
+    return list(map(float, cells))
+
+
+def _is_number(cell: str, decimal: str) -> bool:
+    try:
+        _numbers([cell], decimal)
+    except ValueError:
+        return False
+    return True
