@@ -33,6 +33,7 @@ def command(out: Path, waves: int, epochs: int, seed: int) -> int:
     with job_board(console) as board:
         result = run_demo(out, waves, epochs, seed, board.show, board.said)
     console.print(_table(result))
+    console.print(_LEGEND, highlight=False, style="dim")
     for failure in result.failures:
         console.print(f"{failure.job.name} failed: {failure.reason}", style="red", markup=False)
     for figure in result.figures:
@@ -42,23 +43,29 @@ def command(out: Path, waves: int, epochs: int, seed: int) -> int:
 
 
 def _table(result: DemoResult) -> Table:
+    from rich import box
     from rich.table import Table
 
     n = next(iter(result.evaluations.values())).n_eval
-    table = Table(title=f"{n:,} test waves, nats per observation", title_justify="left")
-    table.add_column("system")
+    table = Table(title=f"{n:,} test waves, nats per observation", title_justify="left", box=box.SIMPLE_HEAD)
+    table.add_column("system", no_wrap=True)
     columns = {
         "mse": ("MSE", ".3f"),
-        "reconstruction": ("reconstruction", ".1f"),
-        "kl_posterior_prior": ("AEVB KL", ".2f"),
-        "kl_aggregate_mc": ("aggregate KL", ".2f"),
+        "reconstruction": ("rec.", ".1f"),
+        "kl_posterior_prior": ("KL", ".2f"),
+        "kl_aggregate_mc": ("agg. KL", ".2f"),
         "elbo": ("ELBO", ".1f"),
-        "mutual_information": ("mutual inf.", ".2f"),
-        "active_units": ("active units", "d"),
+        "mutual_information": ("MI", ".2f"),
         "sigma_geometric_mean": ("width", ".3f"),
     }
     for title, _ in columns.values():
-        table.add_column(title, justify="right")
+        table.add_column(title, justify="right", no_wrap=True)
     for name, evaluation in result.evaluations.items():
         table.add_row(name, *(format(evaluation.measures[key], spec) for key, (_, spec) in columns.items()))
     return table
+
+
+_LEGEND = (
+    "rec.: -log p(x|z); KL: mean over waves, AEVB's prior term; agg. KL: of the average posterior (Monte Carlo), "
+    "WiSE-ALE's; MI: I(x; z) = KL - agg. KL; width: geometric mean of sigma"
+)

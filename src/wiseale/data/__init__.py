@@ -29,8 +29,10 @@ def cache_root() -> Path:
 
 def is_path(spec: str) -> bool:
     """Whether a data argument is a path: it exists on disk or holds a path separator."""
+    from wiseale.data.source import split_path
+
     name = spec.partition(":")[0]
-    return os.sep in name or "/" in name or Path(spec).exists() or (name != spec and Path(name).exists())
+    return os.sep in name or "/" in name or split_path(spec)[0].exists()
 
 
 def load_dataset(spec: str, data_root: Path | None = None) -> Dataset:

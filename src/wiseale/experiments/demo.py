@@ -23,10 +23,10 @@ from wiseale.training.run_directory import RunDirectory
 
 SYSTEMS = {
     "WiSE-ALE, weight 1": "wise_ale",
-    "WiSE-ALE as written, 1/M": "wise_ale:prior_weight=paper",
+    "WiSE-ALE as written (1/M)": "wise_ale:prior_weight=paper",
     "AEVB": "aevb",
     "β-VAE, β = 4": "beta_vae:beta=4",
-    "β-VAE, β = 1/M (control)": "beta_vae:beta=1/M",
+    "β-VAE, β = 1/M, control": "beta_vae:beta=1/M",
 }
 
 
