@@ -14,10 +14,10 @@ from wiseale import config
 from wiseale.data import load_dataset
 from wiseale.data.dataset import Rows
 from wiseale.likelihoods import GaussianFamily
-from wiseale.networks.model import Model, seeded_model
+from wiseale.networks.model import Model, seeded
 from wiseale.objectives import make_objective
 from wiseale.training.batches import Batches
-from wiseale.training.checkpoint import Learner, Progress
+from wiseale.training.checkpoint import Learner
 from wiseale.training.loop import EpochRecord, fit
 from wiseale.training.plan import Plan
 from wiseale.training.schedule import Constant
@@ -52,7 +52,8 @@ def measure(quick: bool) -> list[Table]:
 
 
 def network() -> Model:
-    return seeded_model(config.build("network", "paper_sine"), (1, 256), LATENT, GaussianFamily(), seed=0)
+    with seeded(0):
+        return Model(config.build("network", "paper_sine"), (1, 256), LATENT, GaussianFamily())
 
 
 def plain_epoch(x: np.ndarray) -> Callable[[], None]:
@@ -81,13 +82,12 @@ def plain_epoch(x: np.ndarray) -> Callable[[], None]:
 
 def our_epoch(x: np.ndarray, objective: str) -> Callable[[], None]:
     """One epoch of the loop a user gets, without a run directory."""
-    model = network()
-    learner = Learner(model, torch.optim.Adam(model.parameters(), lr=LR, fused=True), Progress())
+    learner = Learner.fresh(network(), make_objective(objective).build((1, 256), LATENT), LR)
     batches = Batches(Rows(x))
 
     def epoch() -> None:
-        plan = Plan(make_objective(objective), BATCH, learner.progress.epoch + 1, LR, Constant())
-        fit(model, learner, batches, None, plan, Quiet())
+        plan = Plan(BATCH, learner.progress.epoch + 1, LR, Constant())
+        fit(learner, batches, None, plan, Quiet())
 
     return epoch
 

@@ -168,7 +168,7 @@ def test_no_tightest_saving_beyond_log_m():
     assert float(kl_aggregate_upper_bound(q, "jensen")) >= aevb - math.log(32) + COLLAPSE_PER_DIMENSION * 6 - 1e-9
 
 
-@pytest.mark.parametrize("name", [*ANALYTIC.keys() - {"mc"}])
+@pytest.mark.parametrize("name", [name for name in ANALYTIC if name != "mc"])
 def test_invariances(name):
     """Order of the batch, order and reflection of the dimensions, and copies of the whole batch change nothing."""
     function = ANALYTIC[name]

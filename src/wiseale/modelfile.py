@@ -14,7 +14,7 @@ from safetensors.torch import load_file, save_file
 from wiseale import config
 from wiseale.durable import to_json, verify_directory, write_directory
 from wiseale.errors import ModelFileError, WiseAleError
-from wiseale.networks.model import Model, Standardizer
+from wiseale.networks.model import Model, Standardizer, seeded
 
 VERSION = 1
 
@@ -29,11 +29,13 @@ class ModelConfig:
     x_shape: tuple[int, ...]
     latent_dim: int
     standardized: bool = False
+    stochastic: bool = True
 
     def build(self) -> Model:
         """The model with fresh weights."""
         network = config.build("network", self.network)
-        model = Model(network, self.x_shape, self.latent_dim, config.build("likelihood", self.likelihood))
+        family = config.build("likelihood", self.likelihood)
+        model = Model(network, self.x_shape, self.latent_dim, family, self.stochastic)
         if self.standardized:
             # Placeholders: the true shapes are only known to the weights.
             model.units = Standardizer(torch.zeros(()), torch.ones(()))
@@ -61,7 +63,7 @@ def load_model(directory: Path) -> tuple[Model, ModelConfig]:
     verify_directory(directory)
     made_of = _read_config(directory / "config.json")
     try:
-        with torch.random.fork_rng(devices=[]):
+        with seeded(0):
             model = made_of.build()
         state = load_file(directory / "model.safetensors")
         if model.units is not None:

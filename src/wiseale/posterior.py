@@ -59,3 +59,26 @@ class Posterior:
     def detach(self) -> Posterior:
         """The same posteriors outside the graph."""
         return Posterior(self.mu.detach(), self.sigma.detach())
+
+
+class PointPosterior(Posterior):
+    """A deterministic encoder's answer: z = mu, without a width; whatever needs sigma fails rather than invent one."""
+
+    def __init__(self, mu: Tensor) -> None:
+        object.__setattr__(self, "mu", mu)
+
+    @property
+    def sigma(self) -> Tensor:
+        """Always an error."""
+        raise TypeError("a deterministic encoder's posterior has no sigma")
+
+    def __getitem__(self, rows: slice | Tensor) -> PointPosterior:
+        return PointPosterior(self.mu[rows])
+
+    def sample(self, epsilon: Tensor) -> Tensor:
+        """The code itself, (M, d_z)."""
+        return self.mu
+
+    def detach(self) -> PointPosterior:
+        """The same codes outside the graph."""
+        return PointPosterior(self.mu.detach())

@@ -6,19 +6,26 @@ import torch
 from wiseale import config, registry
 from wiseale.errors import ConfigError
 from wiseale.likelihoods import GaussianFamily
-from wiseale.networks.model import GaussianHead, Standardizer, seeded_model
+from wiseale.networks.model import GaussianHead, Model, Standardizer, seeded
 
 SHAPES = {
     "conv1d": [(1, 256), (3, 77), (2, 1), (1, 5)],
     "conv2d": [(1, 28, 28), (3, 13, 6), (1, 1, 1), (3, 64, 64)],
     "mlp": [(1,), (30,), (2, 9), (3, 4, 5)],
+    "paper_celeba:width=0.03": [(3, 64, 64), (1, 64, 64)],
+    "paper_mnist": [(1, 28, 28)],
     "paper_sine": [(1, 256)],
 }
-CASES = [(name, shape) for name in registry.names("network") for shape in SHAPES[name]]
+CASES = [(name, shape) for name, shapes in SHAPES.items() for shape in shapes]
+
+
+def test_every_network_is_tried():
+    assert sorted(config.parse_spec(name)[0] for name in SHAPES) == registry.names("network")
 
 
 def model_of(name, shape, latent_dim=3, seed=0):
-    return seeded_model(config.build("network", name), shape, latent_dim, GaussianFamily(), seed)
+    with seeded(seed):
+        return Model(config.build("network", name), shape, latent_dim, GaussianFamily())
 
 
 @pytest.mark.parametrize(("name", "shape"), CASES)
@@ -69,6 +76,25 @@ def test_paper_sine_has_the_published_layers():
     assert sum(p.numel() for p in model_of("paper_sine", (1, 256), 4).parameters()) == expected
 
 
+def test_paper_mnist_has_the_published_layers():
+    convolutions = [(1, 16, 16), (16, 16, 32), (32, 16, 64)]
+    dense = [(1024, 32), (32, 2), (32, 2), (2, 16), (16, 128), (128, 784)]
+    expected = sum((i * k + 1) * o for i, k, o in convolutions) + sum((i + 1) * o for i, o in dense)
+    assert sum(p.numel() for p in model_of("paper_mnist", (1, 28, 28), 2).parameters()) == expected
+
+
+def test_paper_celeba_has_the_published_layers():
+    """Appendix D.3 at a quarter of the width; batch norm in the decoder alone."""
+    c1, c2, c3, c4 = 32, 64, 128, 256
+    encoder = [(3, 25, c1), (c1, 25, c2), (c2, 25, c3), (c3, 25, c4)]
+    decoder = [(c4, 25, c3), (c3, 25, c2), (c2, 25, c1), (c1, 25, 3)]
+    dense = [(c4 * 16, 64), (c4 * 16, 64), (64, 64 * c4)]
+    expected = sum((i * k + 1) * o for i, k, o in encoder + decoder) + sum((i + 1) * o for i, o in dense)
+    expected += 2 * (c1 + c2 + c3)
+    model = model_of("paper_celeba:width=0.25", (3, 64, 64), 64)
+    assert sum(p.numel() for p in model.parameters()) == expected
+
+
 def test_sigma_heads():
     features = torch.full((2, 3), -1e3)
     relu, softplus = GaussianHead(3, 2, "relu", 1e-3), GaussianHead(3, 2, "softplus", 1e-4)
@@ -80,7 +106,7 @@ def test_sigma_heads():
 
 
 @pytest.mark.parametrize(
-    ("name", "shape"), [("paper_sine", (1, 100)), ("conv1d", (3,)), ("conv2d", (1, 256)), ("paper_sine", (2, 256))]
+    ("name", "shape"), [("paper_sine", (1, 100)), ("conv1d", (3,)), ("conv2d", (1, 256)), ("paper_mnist", (1, 32, 32))]
 )
 def test_a_shape_that_does_not_fit_is_refused(name, shape):
     with pytest.raises(ConfigError, match=r"needs .* got"):

@@ -12,10 +12,10 @@ from wiseale import config
 from wiseale.data.dataset import Rows
 from wiseale.errors import DivergenceError
 from wiseale.likelihoods import GaussianFamily
-from wiseale.networks.model import seeded_model
+from wiseale.networks.model import Model, seeded
 from wiseale.objectives import make_objective
 from wiseale.training.batches import Batches
-from wiseale.training.checkpoint import Learner, Progress, load_newest, save_checkpoint
+from wiseale.training.checkpoint import Learner, load_newest, save_checkpoint
 from wiseale.training.loop import fit
 from wiseale.training.plan import Plan
 from wiseale.training.schedule import Constant, Cosine, Step
@@ -59,21 +59,20 @@ def plan(**changes):
         "checkpoint_every": 1000,
         "seed": 3,
     }
-    objective = make_objective(changes.pop("objective", "wise_ale"))
-    return Plan(objective=objective, **settings | changes)
+    return Plan(**settings | changes)
 
 
-def fresh(seed=0, network="mlp:hidden=16", **adam):
-    model = seeded_model(config.build("network", network), (FEATURES,), 2, GaussianFamily(), seed)
-    return model, Learner(model, torch.optim.Adam(model.parameters(), lr=1e-2, fused=True, **adam), Progress())
+def fresh(objective="wise_ale", seed=0):
+    made = make_objective(objective)
+    with seeded(seed):
+        model = Model(config.build("network", "mlp:hidden=16"), (FEATURES,), 2, GaussianFamily(), made.stochastic)
+        return Learner.fresh(model, made.build((FEATURES,), 2), 1e-2)
 
 
 def state(learner):
-    optimizer = learner.optimizer.state_dict()["state"]
-    return [
-        *learner.model.state_dict().values(),
-        *(entry[name] for entry in optimizer.values() for name in sorted(entry)),
-    ]
+    states = [optimizer.state_dict()["state"] for _, optimizer in sorted(learner.optimizers.items())]
+    moments = [entry[name] for state in states for entry in state.values() for name in sorted(entry)]
+    return [*learner.modules.state_dict().values(), *moments]
 
 
 def same(left, right):
@@ -83,20 +82,20 @@ def same(left, right):
 @pytest.mark.parametrize("step", [1, 3, 6, 7, 12, 17])
 @pytest.mark.parametrize("objective", ["wise_ale", "wise_ale:estimator=mc", "aevb"])
 def test_interrupted_and_continued_equals_uninterrupted(step, objective, tmp_path):
-    chosen = plan(objective=objective, patience=5, prior_warmup=1.5, schedule=Cosine(), max_grad_norm=0.5)
+    chosen = plan(patience=5, prior_warmup=1.5, schedule=Cosine(), max_grad_norm=0.5)
     train, held_out = Batches(rows()), Batches(rows(1, 20))
-    model, whole = fresh()
+    whole = fresh(objective)
     complete = Memory()
-    assert fit(model, whole, train, held_out, chosen, complete)
+    assert fit(whole, train, held_out, chosen, complete)
 
-    model, first = fresh()
+    first = fresh(objective)
     stopped = Memory(stop_after=(step,), directory=tmp_path)
-    assert not fit(model, first, train, held_out, chosen, stopped)
-    model, second = fresh(seed=99)  # other weights: all must come from the checkpoint
+    assert not fit(first, train, held_out, chosen, stopped)
+    second = fresh(objective, seed=99)  # other weights: all must come from the checkpoint
     load_newest(tmp_path, second)
     assert second.progress.step == step
     rest = Memory()
-    assert fit(model, second, train, held_out, chosen, rest)
+    assert fit(second, train, held_out, chosen, rest)
     assert same(whole, second)
     strip = [dataclasses.replace(r, seconds=0.0, samples=0) for r in complete.records]
     assert [dataclasses.replace(r, seconds=0.0, samples=0) for r in stopped.records + rest.records] == strip
@@ -107,8 +106,8 @@ def test_interrupted_and_continued_equals_uninterrupted(step, objective, tmp_pat
 def test_saving_changes_nothing(tmp_path):
     outcomes = []
     for every in (1000, 2):
-        model, learner = fresh()
-        fit(model, learner, Batches(rows()), None, plan(checkpoint_every=every), Memory(directory=tmp_path))
+        learner = fresh()
+        fit(learner, Batches(rows()), None, plan(checkpoint_every=every), Memory(directory=tmp_path))
         outcomes.append(learner)
     assert same(*outcomes)
 
@@ -121,8 +120,8 @@ def test_every_epoch_sees_every_row_at_most_once_in_another_order():
             seen.append(positions.tolist())
             return super().read(positions, counter)
 
-    model, learner = fresh()
-    fit(model, learner, Spy(rows()), None, plan(max_epochs=2), Memory())
+    learner = fresh()
+    fit(learner, Spy(rows()), None, plan(max_epochs=2), Memory())
     first, second = (list(itertools.chain(*part)) for part in (seen[:6], seen[6:]))
     assert len(first) == len(set(first)) == 48
     assert len(set(second)) == 48
@@ -131,8 +130,8 @@ def test_every_epoch_sees_every_row_at_most_once_in_another_order():
 
 def test_the_loss_goes_down_and_terms_add_up():
     journal = Memory()
-    model, learner = fresh()
-    fit(model, learner, Batches(rows()), Batches(rows(1)), plan(max_epochs=20, objective="beta_vae:beta=0.1"), journal)
+    learner = fresh("beta_vae:beta=0.1")
+    fit(learner, Batches(rows()), Batches(rows(1)), plan(max_epochs=20), journal)
     first, last = journal.records[0].train, journal.records[-1].train
     assert last["loss"] < first["loss"]
     assert last["loss"] == pytest.approx(last["reconstruction"] + 0.1 * last["prior"], rel=1e-5)
@@ -141,44 +140,44 @@ def test_the_loss_goes_down_and_terms_add_up():
 
 def test_warm_up_starts_without_the_prior():
     """In the first step of a warm-up the encoder's sigma bias feels the reconstruction alone."""
-    with_prior, without = (fresh() for _ in range(2))
+    with_prior, without = fresh("aevb"), fresh("beta_vae:beta=1e-30")
     one_step = {"max_epochs": 1, "batch_size": 50}
-    fit(*with_prior, Batches(rows()), None, plan(prior_warmup=4.0, objective="aevb", **one_step), Memory())
-    fit(*without, Batches(rows()), None, plan(objective="beta_vae:beta=1e-30", **one_step), Memory())
-    assert same(with_prior[1], without[1])
+    fit(with_prior, Batches(rows()), None, plan(prior_warmup=4.0, **one_step), Memory())
+    fit(without, Batches(rows()), None, plan(**one_step), Memory())
+    assert same(with_prior, without)
 
 
 def test_early_stopping_keeps_the_best_epoch():
     journal = Memory()
-    model, learner = fresh()
-    chosen = plan(max_epochs=400, patience=3, lr=3e-2, objective="beta_vae:beta=0.01", batch_size=16)
-    fit(model, learner, Batches(rows(n=32)), Batches(rows(5, 32)), chosen, journal)
+    learner = fresh("beta_vae:beta=0.01")
+    chosen = plan(max_epochs=400, patience=3, lr=3e-2, batch_size=16)
+    fit(learner, Batches(rows(n=32)), Batches(rows(5, 32)), chosen, journal)
     losses = [record.held_out["loss"] for record in journal.records]
     assert len(losses) < 400
     assert learner.progress.best_epoch == int(np.argmin(losses)) + 1
     assert len(losses) == learner.progress.best_epoch + 3
-    model.load_state_dict(learner.best)
     shorter = dataclasses.replace(chosen, max_epochs=learner.progress.best_epoch)
-    model2, finished = fresh()
-    fit(model2, finished, Batches(rows(n=32)), None, shorter, Memory())
-    assert all(torch.equal(a, b) for a, b in zip(learner.best.values(), model2.state_dict().values(), strict=True))
+    finished = fresh("beta_vae:beta=0.01")
+    fit(finished, Batches(rows(n=32)), None, shorter, Memory())
+    found = finished.modules.state_dict()
+    assert all(torch.equal(learner.best[name], found[name]) for name in found)
 
 
 def test_divergence_names_the_step_and_the_term():
-    model, learner = fresh()
+    learner = fresh()
     poisoned = rows()
     poisoned.x[::2] = 1e30  # its square overflows float32
     with pytest.raises(DivergenceError, match=r"at step 1 \(epoch 1\): reconstruction is (inf|nan); try a lower --lr"):
-        fit(model, learner, Batches(poisoned), None, plan(), Memory())
+        fit(learner, Batches(poisoned), None, plan(), Memory())
 
 
 def test_no_checkpoint_of_broken_weights(tmp_path):
-    model, learner = fresh()
+    learner = fresh()
     journal = Memory(directory=tmp_path)
     with pytest.raises(DivergenceError):
-        fit(model, learner, Batches(rows()), None, plan(lr=1e38, checkpoint_every=1, max_epochs=50), journal)
+        fit(learner, Batches(rows()), None, plan(lr=1e38, checkpoint_every=1, max_epochs=50), journal)
     if journal.saved:
-        other = fresh()[1]
+        other = fresh()
         load_newest(tmp_path, other)
         assert all(bool(value.isfinite().all()) for value in other.model.state_dict().values())
 
@@ -203,7 +202,7 @@ def test_bf16_stays_close_to_fp32():
     losses = []
     for bf16 in (False, True):
         journal = Memory()
-        fit(*fresh(), Batches(rows()), None, plan(bf16=bf16, max_epochs=5), journal)
+        fit(fresh(), Batches(rows()), None, plan(bf16=bf16, max_epochs=5), journal)
         losses.append(journal.records[-1].train["loss"])
     assert math.isclose(*losses, rel_tol=0.02)
     assert losses[0] != losses[1]

@@ -76,7 +76,7 @@ def encode_run(path: Path, data: str | None = None, most: int = MOST_ROWS) -> En
         means.append(posterior.mu)
         widths.append(posterior.sigma)
     whole = Posterior(torch.cat(means), torch.cat(widths))
-    return Encoded(model, batches, whole, model.head.sigma_min, split, rows.factors, dataset.circular)
+    return Encoded(model, batches, whole, model.sigma_min, split, rows.factors, dataset.circular)
 
 
 def _unseen(dataset: Dataset, settings: TrainConfig, other: bool) -> tuple[Rows, str]:

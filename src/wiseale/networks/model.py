@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal
 
@@ -12,7 +14,7 @@ from torch.nn import functional as F
 
 from wiseale.config import Settings, setting
 from wiseale.likelihoods import Likelihood, LikelihoodFamily
-from wiseale.posterior import Posterior
+from wiseale.posterior import PointPosterior, Posterior
 
 SigmaActivation = Literal["softplus", "relu"]
 
@@ -57,6 +59,18 @@ class GaussianHead(nn.Module):
         return Posterior(_full_precision(self.mu(features)), _full_precision(positive) + self.sigma_min)
 
 
+class PointHead(nn.Module):
+    """Features (M, F) to codes without a width."""
+
+    def __init__(self, features: int, latent_dim: int) -> None:
+        super().__init__()
+        self.mu = nn.Linear(features, latent_dim)
+
+    def forward(self, features: Tensor) -> PointPosterior:
+        """The codes of a batch."""
+        return PointPosterior(_full_precision(self.mu(features)))
+
+
 def _full_precision(values: Tensor) -> Tensor:
     """Widths and likelihoods are computed in at least float32, also where the layers run in bfloat16."""
     return values.float() if values.dtype in (torch.bfloat16, torch.float16) else values
@@ -87,7 +101,10 @@ class Standardizer(nn.Module):
 
 
 class Model(nn.Module):
-    """Encoder, decoder and likelihood; x is in the network's units, see :attr:`units`."""
+    """Encoder, decoder and likelihood; x is in the network's units, see :attr:`units`.
+
+    Without ``stochastic`` the encoder returns codes alone, as :class:`~wiseale.posterior.PointPosterior`.
+    """
 
     def __init__(
         self,
@@ -95,13 +112,20 @@ class Model(nn.Module):
         x_shape: tuple[int, ...],
         latent_dim: int,
         family: LikelihoodFamily,
+        stochastic: bool = True,
     ) -> None:
         super().__init__()
         pair = network.pair(x_shape, latent_dim)
         self.x_shape = x_shape
         self.latent_dim = latent_dim
         self.body = pair.body
-        self.head = GaussianHead(pair.features, latent_dim, network.sigma_activation, network.sigma_min)
+        self.stochastic = stochastic
+        self.sigma_min = network.sigma_min
+        self.head: nn.Module = (
+            GaussianHead(pair.features, latent_dim, network.sigma_activation, network.sigma_min)
+            if stochastic
+            else PointHead(pair.features, latent_dim)
+        )
         self.decoder = pair.decoder
         self.family = family
         self.units: Standardizer | None = None
@@ -127,10 +151,9 @@ def parameter_count(model: nn.Module) -> int:
     return sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
 
 
-def seeded_model(
-    network: NetworkSettings, x_shape: tuple[int, ...], latent_dim: int, family: LikelihoodFamily, seed: int
-) -> Model:
-    """A model whose initial weights depend on the seed alone; torch's global generator is left as it was."""
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """Modules made inside take their initial weights from the seed; torch's global generator is left as it was."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return Model(network, x_shape, latent_dim, family)
+        yield

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Literal, Protocol, Self
+from typing import ClassVar, Literal, Protocol, Self, runtime_checkable
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from wiseale.config import Settings
 from wiseale.errors import ConfigError
@@ -59,14 +59,40 @@ class ObjectiveCall(Protocol):
         ...
 
 
-class Objective(ObjectiveCall, Protocol):
+@runtime_checkable
+class Adversarial(Protocol):
+    """What an objective with a critic offers the loop besides its call: further steps after each auto-encoder step."""
+
+    critic_lr: float
+    encoder_lr: float | None
+    """Learning rate of the encoder's own step after the critic's; None: there is no such step."""
+
+    def critic_parameters(self) -> Iterable[nn.Parameter]:
+        """What the second optimiser changes; the first leaves these alone."""
+        ...
+
+    def critic_loss(self, z: Tensor, generator: torch.Generator) -> Tensor:
+        """What the critic minimises, given codes (M, d_z) outside the graph, ()."""
+        ...
+
+    def encoder_loss(self, z: Tensor, generator: torch.Generator) -> Tensor:
+        """What the encoder minimises in its own step, given codes (M, d_z) in the graph, ()."""
+        ...
+
+
+class Objective(Protocol):
     """A frozen dataclass of hyper-parameters that is one of the systems."""
 
     couples_batch: ClassVar[bool]
     """Whether the loss of one observation depends on the others (ranks must then share their posteriors)."""
 
+    @property
+    def stochastic(self) -> bool:
+        """Whether the encoder has a width; without one z = mu."""
+        ...
+
     def build(self, x_shape: tuple[int, ...], latent_dim: int) -> ObjectiveCall:
-        """What the loop calls: itself, or a module that holds this objective's own networks or state."""
+        """What the loop calls: itself, or an ``nn.Module`` with this objective's own networks, critic or memory."""
         ...
 
     def effective_weight(self, batch_size: int, n_samples: int) -> float:
@@ -83,12 +109,13 @@ class WeightedObjective(Settings):
     """What objectives without state share: they are what the loop calls, and their weight is one of their settings."""
 
     couples_batch: ClassVar[bool] = False
+    stochastic: ClassVar[bool] = True
     weight_setting: ClassVar[str | None] = None
     """Name of the field that holds the weight; None: the weight is 1."""
 
-    def build(self, x_shape: tuple[int, ...], latent_dim: int) -> Self:
-        """Itself."""
-        return self
+    def build(self, x_shape: tuple[int, ...], latent_dim: int) -> ObjectiveCall:
+        """Itself; objectives with networks or a memory of their own return a module instead."""
+        return self  # type: ignore[return-value]
 
     def effective_weight(self, batch_size: int, n_samples: int) -> float:
         """The number the prior is multiplied by in a run with these sizes."""

@@ -15,6 +15,8 @@ from torch import Tensor, nn
 
 from wiseale.durable import to_json, verify_directory, write_directory
 from wiseale.errors import ModelFileError
+from wiseale.networks.model import Model
+from wiseale.objectives.terms import Adversarial, ObjectiveCall
 
 _KEPT = 2
 
@@ -43,12 +45,47 @@ class Progress:
 
 @dataclass
 class Learner:
-    """What training changes: the model, the optimiser, the progress, and the best weights yet."""
+    """What training changes: model and objective, their optimisers, the progress, and the best weights yet.
 
-    model: nn.Module
-    optimizer: torch.optim.Optimizer
-    progress: Progress
+    Attributes:
+        model: the auto-encoder.
+        objective: what the loop calls on a batch; its own networks or memory, if any, are saved with the model.
+        optimizers: "main" for all but a critic's parameters; "critic" and "encoder" where the objective is adversarial.
+    """
+
+    model: Model
+    objective: ObjectiveCall
+    optimizers: dict[str, torch.optim.Optimizer]
+    progress: Progress = field(default_factory=Progress)
     best: dict[str, Tensor] | None = None
+
+    @classmethod
+    def fresh(cls, model: Model, objective: ObjectiveCall, lr: float) -> Learner:
+        """A learner at step 0."""
+        parts = [model, objective] if isinstance(objective, nn.Module) else [model]
+        critic = list(objective.critic_parameters()) if isinstance(objective, Adversarial) else []
+        theirs = {id(parameter) for parameter in critic}
+        ours = [p for part in parts for p in part.parameters() if id(p) not in theirs]
+        optimizers: dict[str, torch.optim.Optimizer] = {"main": torch.optim.Adam(ours, lr=lr, fused=True)}
+        if isinstance(objective, Adversarial):
+            optimizers["critic"] = _adversary(critic, objective.critic_lr)
+            if objective.encoder_lr is not None:
+                encoder = [*model.body.parameters(), *model.head.parameters()]
+                optimizers["encoder"] = _adversary(encoder, objective.encoder_lr)
+        return cls(model, objective, optimizers)
+
+    @property
+    def modules(self) -> nn.ModuleDict:
+        """All that has weights."""
+        parts: dict[str, nn.Module] = {"model": self.model}
+        if isinstance(self.objective, nn.Module):
+            parts["objective"] = self.objective
+        return nn.ModuleDict(parts)
+
+
+def _adversary(parameters: list[nn.Parameter], lr: float) -> torch.optim.Optimizer:
+    """Adam with β1 = 0.5, as the adversarial systems' authors use it."""
+    return torch.optim.Adam(parameters, lr=lr, betas=(0.5, 0.999), fused=True)
 
 
 def save_checkpoint(directory: Path, learner: Learner) -> Path:
@@ -56,8 +93,8 @@ def save_checkpoint(directory: Path, learner: Learner) -> Path:
     target = directory / f"{learner.progress.step:06d}"
 
     def fill(temporary: Path) -> None:
-        save_file(snapshot(learner.model), temporary / "weights.safetensors")
-        save_file(_optimizer_tensors(learner.optimizer), temporary / "optimizer.safetensors")
+        save_file(snapshot(learner.modules), temporary / "weights.safetensors")
+        save_file(_optimizer_tensors(learner.optimizers), temporary / "optimizer.safetensors")
         if learner.best is not None:
             save_file(learner.best, temporary / "best.safetensors")
         (temporary / "state.json").write_text(to_json(asdict(learner.progress)), encoding="utf-8")
@@ -77,8 +114,8 @@ def load_newest(directory: Path, learner: Learner) -> Path | None:
             warnings.warn(f"{error}; using the checkpoint before it", stacklevel=2)
             continue
         device = next(learner.model.parameters()).device
-        learner.model.load_state_dict(load_file(path / "weights.safetensors", device=str(device)))
-        _restore_optimizer(learner.optimizer, load_file(path / "optimizer.safetensors", device=str(device)))
+        learner.modules.load_state_dict(load_file(path / "weights.safetensors", device=str(device)))
+        _restore_optimizers(learner.optimizers, load_file(path / "optimizer.safetensors", device=str(device)))
         learner.progress = Progress(**json.loads((path / "state.json").read_text(encoding="utf-8")))
         best = path / "best.safetensors"
         learner.best = load_file(best) if best.exists() else None
@@ -98,14 +135,19 @@ def _checkpoints(directory: Path) -> list[Path]:
     return sorted((path for path in directory.iterdir() if path.name.isdigit()), key=lambda p: -int(p.name))
 
 
-def _optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
-    state = optimizer.state_dict()["state"]
-    return {f"{index}.{name}": tensor.cpu() for index, entry in state.items() for name, tensor in entry.items()}
+def _optimizer_tensors(optimizers: Mapping[str, torch.optim.Optimizer]) -> dict[str, Tensor]:
+    tensors: dict[str, Tensor] = {}
+    for owner, optimizer in optimizers.items():
+        for index, entry in optimizer.state_dict()["state"].items():
+            tensors |= {f"{owner}.{index}.{name}": tensor.cpu() for name, tensor in entry.items()}
+    return tensors
 
 
-def _restore_optimizer(optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor]) -> None:
-    state: dict[int, dict[str, Tensor]] = {}
-    for key, tensor in tensors.items():
-        index, _, name = key.partition(".")
-        state.setdefault(int(index), {})[name] = tensor
-    optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
+def _restore_optimizers(optimizers: Mapping[str, torch.optim.Optimizer], tensors: Mapping[str, Tensor]) -> None:
+    for owner, optimizer in optimizers.items():
+        state: dict[int, dict[str, Tensor]] = {}
+        for key, tensor in tensors.items():
+            belongs_to, index, name = key.split(".")
+            if belongs_to == owner:
+                state.setdefault(int(index), {})[name] = tensor
+        optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import torch
@@ -13,9 +13,8 @@ from torch import Tensor
 
 from wiseale.divergences import kl_posterior_prior
 from wiseale.errors import DivergenceError
-from wiseale.networks.model import Model
-from wiseale.objectives.terms import ObjectiveCall, Terms
-from wiseale.posterior import Posterior
+from wiseale.objectives.terms import Adversarial, Terms
+from wiseale.posterior import PointPosterior, Posterior
 from wiseale.training.batches import Batches
 from wiseale.training.checkpoint import Learner, snapshot
 from wiseale.training.plan import Plan
@@ -58,33 +57,34 @@ class Journal(Protocol):
         ...
 
 
-def fit(model: Model, learner: Learner, train: Batches, held_out: Batches | None, plan: Plan, journal: Journal) -> bool:
+def fit(learner: Learner, train: Batches, held_out: Batches | None, plan: Plan, journal: Journal) -> bool:
     """Train from wherever the learner is to the end of the plan; False where the journal interrupted it."""
-    progress = learner.progress
+    model, progress, optimizer = learner.model, learner.progress, learner.optimizers["main"]
     steps_per_epoch = len(train) // plan.batch_size
-    objective = plan.objective.build(model.x_shape, model.latent_dim)
     pending: list[tuple[int, dict[str, Tensor]]] = []
 
     while progress.epoch < plan.max_epochs and not progress.stopped:
         started = time.perf_counter()
         first = progress.step % steps_per_epoch
         order = permutation(len(train), plan.seed, "order", progress.epoch)
-        model.train()
+        learner.modules.train()
 
         for s in range(first, steps_per_epoch):
             lr = plan.lr * plan.schedule(progress.step / steps_per_epoch, plan.max_epochs)
             warmup = _warmup(plan, progress.step, steps_per_epoch)
             x = train.read(order[s * plan.batch_size : (s + 1) * plan.batch_size], progress.step)
 
-            terms, posterior = _terms(model, objective, x, plan, "noise", progress.step)
+            terms, posterior = _terms(learner, x, plan, "noise", progress.step)
             loss = terms.loss_at(warmup)
-            learner.optimizer.zero_grad()
+            optimizer.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
             if plan.max_grad_norm is not None:
                 torch.nn.utils.clip_grad_norm_(model.parameters(), plan.max_grad_norm)
-            for group in learner.optimizer.param_groups:
+            for group in optimizer.param_groups:
                 group["lr"] = lr
-            learner.optimizer.step()
+            optimizer.step()
+            if isinstance(learner.objective, Adversarial):
+                terms = _adversarial_steps(learner, learner.objective, terms, x, plan, lr / plan.lr)
             progress.step += 1
 
             pending.append((progress.step, _measured(terms, posterior, loss)))
@@ -96,7 +96,7 @@ def fit(model: Model, learner: Learner, train: Batches, held_out: Batches | None
                 means = {name: total / (s + 1) for name, total in progress.sums.items()}
                 journal.step(progress.epoch, s + 1, steps_per_epoch, means)
             if last:
-                held = _held_out_terms(model, objective, held_out, plan) if held_out else None
+                held = _held_out_terms(learner, held_out, plan) if held_out else None
                 progress.epoch += 1
                 progress.sums = {}
                 _watch(learner, held, plan)
@@ -121,25 +121,47 @@ def fit(model: Model, learner: Learner, train: Batches, held_out: Batches | None
     return True
 
 
-def _terms(
-    model: Model, objective: ObjectiveCall, x: Tensor, plan: Plan, purpose: Purpose, counter: int
-) -> tuple[Terms, Posterior]:
+def _terms(learner: Learner, x: Tensor, plan: Plan, purpose: Purpose, counter: int) -> tuple[Terms, Posterior]:
     """The objective's terms on a batch, with the noise that belongs to this purpose and counter."""
-    noise = standard_normal((len(x), model.latent_dim), plan.seed, purpose, counter)
+    noise = standard_normal((len(x), learner.model.latent_dim), plan.seed, purpose, counter)
     with torch.autocast(x.device.type, torch.bfloat16, enabled=plan.bf16):
-        posterior, z, likelihood = model(x, noise.to(x.device, non_blocking=True))
+        posterior, z, likelihood = learner.model(x, noise.to(x.device, non_blocking=True))
     draws = generator(plan.seed, "objective", counter)
-    return objective(x, posterior, z, likelihood, generator=draws), posterior
+    return learner.objective(x, posterior, z, likelihood, generator=draws), posterior
+
+
+def _adversarial_steps(
+    learner: Learner, objective: Adversarial, terms: Terms, x: Tensor, plan: Plan, schedule: float
+) -> Terms:
+    """The critic's step on codes of the encoder as it now is, then the encoder's own step where there is one."""
+    step, model = learner.progress.step, learner.model
+    noise = standard_normal((len(x), model.latent_dim), plan.seed, "critic", step, 0).to(x.device, non_blocking=True)
+    turns = [("critic", objective.critic_loss, objective.critic_lr, False)]
+    if objective.encoder_lr is not None:
+        turns.append(("encoder", objective.encoder_loss, objective.encoder_lr, True))
+    losses = {}
+    for name, loss_of, lr, through_encoder in turns:
+        with torch.autocast(x.device.type, torch.bfloat16, enabled=plan.bf16), torch.set_grad_enabled(through_encoder):
+            z = model.encode(x).sample(noise)
+        loss = loss_of(z, generator(plan.seed, "critic", step, 1))
+        optimizer = learner.optimizers[name]
+        optimizer.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        for group in optimizer.param_groups:
+            group["lr"] = lr * schedule
+        optimizer.step()
+        losses[f"{name}_loss"] = loss.detach()
+    return replace(terms, details={**terms.details, **losses})
 
 
 def _measured(terms: Terms, posterior: Posterior, loss: Tensor) -> dict[str, Tensor]:
     """What is logged of a step: its terms, and the AEVB KL, so that every objective's ELBO is known."""
     with torch.no_grad():
-        kl = kl_posterior_prior(posterior).mean()
+        has_width = not isinstance(posterior, PointPosterior)
         return {
             "reconstruction": terms.reconstruction.mean(),
             "prior": terms.prior.detach(),
-            "kl_posterior_prior": kl,
+            **({"kl_posterior_prior": kl_posterior_prior(posterior).mean()} if has_width else {}),
             **{name: value.detach() for name, value in terms.details.items()},
             "loss": loss.detach(),  # last, so that a divergence is reported of the term that caused it
         }
@@ -154,7 +176,8 @@ def _flush(pending: list[tuple[int, dict[str, Tensor]]], sums: dict[str, float],
             if not math.isfinite(value):
                 _diverged(f"{name} is {value}", where.format(step))
             sums[name] = sums.get(name, 0.0) + value
-        sums["elbo"] = -(sums["reconstruction"] + sums["kl_posterior_prior"])
+        if "kl_posterior_prior" in sums:
+            sums["elbo"] = -(sums["reconstruction"] + sums["kl_posterior_prior"])
     pending.clear()
 
 
@@ -166,24 +189,24 @@ def _diverged(what: str, where: str) -> None:
 
 def _refuse_broken_weights(learner: Learner) -> None:
     """A checkpoint or model never holds NaN: a step may have been finite and its update not."""
-    for name, parameter in learner.model.named_parameters():
+    for name, parameter in learner.modules.named_parameters():
         if not bool(parameter.isfinite().all()):
             _diverged(f"the weights {name} are not finite", f"at step {learner.progress.step}")
 
 
 @torch.no_grad()
-def _held_out_terms(model: Model, objective: ObjectiveCall, held_out: Batches, plan: Plan) -> dict[str, float]:
+def _held_out_terms(learner: Learner, held_out: Batches, plan: Plan) -> dict[str, float]:
     """Means of the terms over the held-out rows, with fixed noise and the prior at its full weight.
 
     Rows are taken in batches of M, so that a batch's aggregate means the same as in training; what is left over after
     the last full one is not used.
     """
-    model.eval()
+    learner.modules.eval()
     size = min(plan.batch_size, len(held_out))
     waiting = []
     for batch in range(len(held_out) // size):
         x = held_out.read(torch.arange(batch * size, (batch + 1) * size), batch)
-        terms, posterior = _terms(model, objective, x, plan, "held-out noise", batch)
+        terms, posterior = _terms(learner, x, plan, "held-out noise", batch)
         waiting.append((batch, _measured(terms, posterior, terms.loss)))
     sums: dict[str, float] = {}
     count = len(waiting)
@@ -198,7 +221,7 @@ def _watch(learner: Learner, held_out: Mapping[str, float] | None, plan: Plan) -
         return
     if progress.best_loss is None or held_out["loss"] < progress.best_loss:
         progress.best_loss, progress.best_epoch, progress.stale_epochs = held_out["loss"], progress.epoch, 0
-        learner.best = snapshot(learner.model)
+        learner.best = snapshot(learner.modules)
     else:
         progress.stale_epochs += 1
         progress.stopped = progress.stale_epochs >= plan.patience

@@ -13,7 +13,7 @@ from wiseale import config
 from wiseale.config import SettingError, TrainConfig
 from wiseale.data import Dataset, default_data_root, is_path
 from wiseale.errors import DataError
-from wiseale.objectives import Objective, make_objective
+from wiseale.objectives import make_objective
 from wiseale.training.randomness import permutation
 from wiseale.training.schedule import Schedule
 
@@ -24,7 +24,6 @@ _DEFAULT_THREADS = 4  # small networks gain nothing beyond a few threads
 class Plan:
     """The numbers the loop runs by."""
 
-    objective: Objective
     batch_size: int
     max_epochs: int
     lr: float
@@ -66,11 +65,10 @@ def resolve(asked: TrainConfig, dataset: Dataset) -> TrainConfig:
     )
 
 
-def make_plan(resolved: TrainConfig, n_train: int) -> Plan:
+def make_plan(resolved: TrainConfig) -> Plan:
     """The loop's numbers from resolved settings."""
     assert resolved.batch_size and resolved.max_epochs and resolved.lr and resolved.lr_schedule  # noqa: PT018
     return Plan(
-        objective=make_objective(resolved.objective).at_scale(resolved.batch_size, n_train),
         batch_size=resolved.batch_size,
         max_epochs=resolved.max_epochs,
         lr=resolved.lr,

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 Purpose = Literal[
-    "weights", "held out", "order", "noise", "held-out noise", "objective", "binarize", "evaluate", "sample"
+    "weights", "held out", "order", "noise", "held-out noise", "objective", "critic", "binarize", "evaluate", "sample"
 ]
 
 

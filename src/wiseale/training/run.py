@@ -13,7 +13,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Protocol
 
-import numpy
+import numpy as np
+import numpy.typing as npt
 import safetensors
 import torch
 
@@ -23,11 +24,12 @@ from wiseale.config import TrainConfig
 from wiseale.data import Dataset, load_dataset
 from wiseale.errors import DivergenceError, RunError
 from wiseale.modelfile import ModelConfig, save_model
-from wiseale.networks.model import Model, parameter_count, seeded_model
+from wiseale.networks.model import parameter_count, seeded
+from wiseale.objectives import make_objective
 from wiseale.training.batches import Batches, fit_units
-from wiseale.training.checkpoint import Learner, Progress, load_newest, save_checkpoint
+from wiseale.training.checkpoint import Learner, load_newest, save_checkpoint
 from wiseale.training.loop import EpochRecord, fit
-from wiseale.training.plan import Plan, held_out_count, make_plan, resolve, split_rows
+from wiseale.training.plan import Plan, make_plan, resolve, split_rows
 from wiseale.training.randomness import derive_seed
 from wiseale.training.run_directory import RunDirectory, append_line, refuse_existing
 
@@ -87,7 +89,6 @@ def resume(path: Path, display: Display) -> Outcome:
 class _Work:
     """Everything the loop needs, built from resolved settings and data."""
 
-    model: Model
     learner: Learner
     train: Batches
     held_out: Batches | None
@@ -100,50 +101,45 @@ class _Work:
         assert resolved.threads and resolved.network and resolved.likelihood and resolved.latent_dim  # noqa: PT018
         torch.set_num_threads(resolved.threads)
         train_rows, held_rows = split_rows(len(dataset.train), resolved.held_out, resolved.seed)
-        plan = make_plan(resolved, len(train_rows))
-        model = seeded_model(
-            config.build("network", resolved.network),
-            dataset.x_shape,
-            resolved.latent_dim,
-            config.build("likelihood", resolved.likelihood),
-            derive_seed(resolved.seed, "weights"),
+        plan = make_plan(resolved)
+        objective = make_objective(resolved.objective).at_scale(plan.batch_size, len(train_rows))
+        made_of = ModelConfig(
+            network=resolved.network,
+            likelihood=resolved.likelihood,
+            objective=resolved.objective,
+            x_shape=dataset.x_shape,
+            latent_dim=resolved.latent_dim,
+            standardized=dataset.scaling != "none",
+            stochastic=objective.stochastic,
         )
+        with seeded(derive_seed(resolved.seed, "weights")):
+            model = made_of.build()
+            called = objective.build(dataset.x_shape, resolved.latent_dim)
         model.units = fit_units(dataset, train_rows)
-        model.to(resolved.device)
-        options = {"units": model.units, "device": resolved.device, "seed": resolved.seed}
+        learner = Learner.fresh(model, called, plan.lr)
+        learner.modules.to(resolved.device)
         facts = {
-            "prior_weight": plan.objective.effective_weight(plan.batch_size, len(train_rows)),
+            "prior_weight": objective.effective_weight(plan.batch_size, len(train_rows)),
             "steps_per_epoch": len(train_rows) // plan.batch_size,
             "n_train": len(train_rows),
-            "n_held_out": held_out_count(len(dataset.train), resolved.held_out),
+            "n_held_out": len(held_rows),
             "x_shape": list(dataset.x_shape),
-            "parameters": parameter_count(model),
+            "parameters": parameter_count(learner.modules),
             "standardized": dataset.scaling,
             "data_fingerprint": dataset.fingerprint,
         }
-        return cls(
-            model=model,
-            learner=Learner(model, torch.optim.Adam(model.parameters(), lr=plan.lr, fused=True), Progress()),
-            train=Batches(dataset.train, train_rows, **options),  # type: ignore[arg-type]
-            held_out=Batches(dataset.train, held_rows, **options) if len(held_rows) else None,  # type: ignore[arg-type]
-            plan=plan,
-            made_of=ModelConfig(
-                network=resolved.network,
-                likelihood=resolved.likelihood,
-                objective=resolved.objective,
-                x_shape=dataset.x_shape,
-                latent_dim=resolved.latent_dim,
-                standardized=model.units is not None,
-            ),
-            facts=facts,
-        )
+
+        def batches(rows: npt.NDArray[np.int64]) -> Batches:
+            return Batches(dataset.train, rows, units=model.units, device=resolved.device, seed=resolved.seed)
+
+        return cls(learner, batches(train_rows), batches(held_rows) if len(held_rows) else None, plan, made_of, facts)
 
     def carry_out(self, run: RunDirectory, display: Display) -> Outcome:
         """Train to the end or to an interruption, then write the model."""
         display.started(run.read_config())
         with _Recorder(run, display) as recorder:
             try:
-                complete = fit(self.model, self.learner, self.train, self.held_out, self.plan, recorder)
+                complete = fit(self.learner, self.train, self.held_out, self.plan, recorder)
             except DivergenceError as error:
                 kept = max((p.name for p in run.checkpoints.glob("[0-9]*")), default=None)
                 where = f"the last good checkpoint is {run.checkpoints / kept}" if kept else "no checkpoint was due yet"
@@ -152,8 +148,8 @@ class _Work:
             return Outcome(run.path, recorder.signal)
         save_checkpoint(run.checkpoints, self.learner)
         if self.learner.best is not None:
-            self.model.load_state_dict(self.learner.best)
-        save_model(run.model, self.model, self.made_of)
+            self.learner.modules.load_state_dict(self.learner.best)
+        save_model(run.model, self.learner.model, self.made_of)
         return Outcome(run.path)
 
 
@@ -213,7 +209,7 @@ def _environment(resolved: TrainConfig, data_fingerprint: str) -> dict[str, Any]
         "wiseale": wiseale.__version__,
         "python": platform.python_version(),
         "torch": torch.__version__,
-        "numpy": numpy.__version__,
+        "numpy": np.__version__,
         "safetensors": safetensors.__version__,
         "platform": platform.platform(),
         "machine": platform.machine(),

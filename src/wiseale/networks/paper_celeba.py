@@ -1,0 +1,44 @@
+"""The paper's networks for CelebA (appendix D.3), those of the Wasserstein auto-encoder, layer by layer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import nn
+
+from wiseale.config import setting
+from wiseale.errors import ConfigError
+from wiseale.networks.model import NetworkSettings, Pair
+from wiseale.networks.same_padding import SameConv, SameConvTranspose
+
+
+@dataclass(frozen=True)
+class PaperCeleba(NetworkSettings):
+    """Four strided 5×5 convolutions, heads on the flattened result; three transposed ones with batch norm, one to RGB.
+
+    The published last layer has one filter, which cannot be RGB: three here, linear.
+    """
+
+    width: float = setting(1.0, "multiplies every number of filters; 1 is the paper's, 0.25 trains on a CPU", above=0)
+
+    def pair(self, x_shape: tuple[int, ...], latent_dim: int) -> Pair:
+        """Modules for images of 64 × 64."""
+        if len(x_shape) != 3 or x_shape[1:] != (64, 64):
+            raise ConfigError(f"network paper_celeba needs images of 64 x 64, got {x_shape}: try conv2d")
+        colours = x_shape[0]
+        c1, c2, c3, c4 = (max(1, round(self.width * filters)) for filters in (128, 256, 512, 1024))
+        body = nn.Sequential(
+            *(SameConv(colours, c1, 5, 2, (64, 64)), nn.ReLU()),
+            *(SameConv(c1, c2, 5, 2, (32, 32)), nn.ReLU()),
+            *(SameConv(c2, c3, 5, 2, (16, 16)), nn.ReLU()),
+            *(SameConv(c3, c4, 5, 2, (8, 8)), nn.ReLU()),
+            nn.Flatten(),
+        )
+        decoder = nn.Sequential(
+            *(nn.Linear(latent_dim, 8 * 8 * c4), nn.ReLU(), nn.Unflatten(1, (c4, 8, 8))),
+            *(SameConvTranspose(c4, c3, 5, 2, (8, 8)), nn.BatchNorm2d(c3), nn.ReLU()),
+            *(SameConvTranspose(c3, c2, 5, 2, (16, 16)), nn.BatchNorm2d(c2), nn.ReLU()),
+            *(SameConvTranspose(c2, c1, 5, 2, (32, 32)), nn.BatchNorm2d(c1), nn.ReLU()),
+            SameConvTranspose(c1, colours, 5, 1, (64, 64)),
+        )
+        return Pair(body, c4 * 4 * 4, decoder)
