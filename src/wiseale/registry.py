@@ -29,6 +29,7 @@ LIKELIHOODS = {
 
 DATASETS = {
     "sine": "wiseale.data.sine:Sine",
+    "teapot": "wiseale.data.teapot:Teapot",
 }
 
 SCHEDULES = {
