@@ -11,7 +11,7 @@ from wiseale.data.teapot import Teapot
 
 def measure(quick: bool) -> list[dict[str, float | int]]:
     """Images per second for one worker and for two, in turn, best of several rounds; peak memory after n and 4·n."""
-    n, rounds = (512, 3) if quick else (2048, 6)
+    n, rounds = (1024, 4) if quick else (2048, 6)
     best = {1: 0.0, 2: 0.0}
     _rate(n, 1)
     for _ in range(rounds):
