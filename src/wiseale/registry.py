@@ -33,6 +33,7 @@ DATASETS = {
     "fashion_mnist": "wiseale.data.mnist:FashionMnist",
     "mnist": "wiseale.data.mnist:Mnist",
     "sine": "wiseale.data.sine:Sine",
+    "teapot": "wiseale.data.teapot:Teapot",
 }
 
 SCHEDULES = {
