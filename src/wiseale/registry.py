@@ -28,6 +28,7 @@ LIKELIHOODS = {
 }
 
 DATASETS = {
+    "celeba": "wiseale.data.celeba:Celeba",
     "sine": "wiseale.data.sine:Sine",
 }
 
