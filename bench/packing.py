@@ -42,6 +42,7 @@ class Row:
 
     @property
     def ratio(self) -> float | None:
+        """Ours over the bare loop's."""
         return None if self.bare is None else self.ours / self.bare
 
 

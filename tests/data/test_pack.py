@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wiseale.data.pack import open_pack, pack_chunks
@@ -37,6 +37,7 @@ def stopping(x: np.ndarray, after: int, start: int = 0):
     raise KeyboardInterrupt
 
 
+@settings(max_examples=30, deadline=None)
 @given(lengths=st.lists(st.integers(0, 90), min_size=1, max_size=8))
 def test_chunks_of_any_length_come_back_in_order(lengths):
     x = rows(sum(lengths) + 1)
@@ -314,5 +315,5 @@ def test_a_disk_that_fills_up_leaves_the_old_pack_and_is_resumed(tmp_path, how):
 
 def test_a_place_that_cannot_be_written_is_one_line(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(DataError, match="cannot write .*file"):
+    with pytest.raises(DataError, match=r"cannot write .*file"):
         pack_chunks(tmp_path / "file" / "set", N, SHAPE, [rows()], {})

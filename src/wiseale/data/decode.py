@@ -37,7 +37,6 @@ _UPRIGHT = {
     7: Image.Transpose.TRANSVERSE,
     8: Image.Transpose.ROTATE_90,
 }
-_SIDEWAYS = {_UPRIGHT[orientation] for orientation in (5, 6, 7, 8)}
 
 
 class Form(NamedTuple):
@@ -85,16 +84,16 @@ def _fit(image: Image.Image, form: Form) -> Image.Image:
         scale = 1  # only JPEG can
     image.load()
     turn = _turn(image)
-    whole = _averageable(image) if turn is None else _averageable(image).transpose(turn)
-    if scale == 1:
-        left, top = (whole.width - crop) // 2, (whole.height - crop) // 2
-        square, box = whole.crop((left, top, left + crop, top + crop)), None
-    else:
-        if turn in _SIDEWAYS:
-            width, height = height, width
-        left, top = (width - crop) // 2, (height - crop) // 2
-        square, box = whole, (left / scale, top / scale, (left + crop) / scale, (top + crop) / scale)
-    return square.resize((form.size, form.size), Image.Resampling.BILINEAR, box)
+    image = _averageable(image)
+    target, bilinear = (form.size, form.size), Image.Resampling.BILINEAR
+    if scale > 1:  # turned last: a reduced image may end in part of a pixel, which must stay at the right and bottom
+        left, top = (width - crop) / 2 / scale, (height - crop) / 2 / scale
+        image = image.resize(target, bilinear, (left, top, left + crop / scale, top + crop / scale))
+        return image if turn is None else image.transpose(turn)
+    if turn is not None:
+        image = image.transpose(turn)
+    left, top = (image.width - crop) // 2, (image.height - crop) // 2
+    return image.crop((left, top, left + crop, top + crop)).resize(target, bilinear)
 
 
 def _turn(image: Image.Image) -> Image.Transpose | None:
