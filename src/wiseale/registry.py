@@ -30,6 +30,7 @@ LIKELIHOODS = {
 }
 
 DATASETS = {
+    "celeba": "wiseale.data.celeba:Celeba",
     "fashion_mnist": "wiseale.data.mnist:FashionMnist",
     "mnist": "wiseale.data.mnist:Mnist",
     "sine": "wiseale.data.sine:Sine",

@@ -37,6 +37,9 @@ from wiseale.training.run_directory import RunDirectory, append_line, refuse_exi
 class Display(Protocol):
     """What a person sees of a run."""
 
+    def loading(self, done: int, total: int) -> None:
+        """Data is being packed or rendered."""
+
     def started(self, facts: Mapping[str, Any]) -> None:
         """Training begins, or goes on."""
 
@@ -58,7 +61,7 @@ class Outcome:
 def start(asked: TrainConfig, out: Path, display: Display) -> Outcome:
     """Train a new run in ``out``; anything wrong with the request is an error before anything is written."""
     refuse_existing(out)
-    dataset = load_dataset(asked.data, Path(asked.data_root) if asked.data_root else None)
+    dataset = load_dataset(asked.data, Path(asked.data_root) if asked.data_root else None, display.loading)
     resolved = resolve(asked, dataset)
     work = _Work.prepare(resolved, dataset)
     complete = dataclasses.asdict(resolved) | {"resolved": work.facts}
