@@ -74,6 +74,11 @@ class Learner:
                 optimizers["encoder"] = _adversary(encoder, objective.encoder_lr)
         return cls(model, objective, optimizers)
 
+    def take_best(self) -> None:
+        """Go back to the best epoch's weights, where early stopping kept any."""
+        if self.best is not None:
+            self.modules.load_state_dict(self.best)
+
     @property
     def modules(self) -> nn.ModuleDict:
         """All that has weights."""

@@ -63,7 +63,8 @@ def start(asked: TrainConfig, out: Path, display: Display) -> Outcome:
     refuse_existing(out)
     dataset = load_dataset(asked.data, Path(asked.data_root) if asked.data_root else None, display.loading)
     resolved = resolve(asked, dataset)
-    work = _Work.prepare(resolved, dataset)
+    _use_threads(resolved)
+    work = Work.prepare(resolved, dataset)
     complete = dataclasses.asdict(resolved) | {"resolved": work.facts}
     run = RunDirectory.create(out, complete, _environment(resolved, dataset.fingerprint))
     with run.locked():
@@ -82,14 +83,20 @@ def resume(path: Path, display: Display) -> Outcome:
         dataset = load_dataset(resolved.data, Path(resolved.data_root) if resolved.data_root else None)
         if dataset.fingerprint != facts.get("data_fingerprint"):
             raise RunError(f"{resolved.data} is not the data this run was started with: its content has changed")
-        work = _Work.prepare(resolved, dataset)
+        _use_threads(resolved)
+        work = Work.prepare(resolved, dataset)
         load_newest(run.checkpoints, work.learner)
         run.cut_after(work.learner.progress.epoch)
         return work.carry_out(run, display)
 
 
+def _use_threads(resolved: TrainConfig) -> None:
+    assert resolved.threads
+    torch.set_num_threads(resolved.threads)
+
+
 @dataclass
-class _Work:
+class Work:
     """Everything the loop needs, built from resolved settings and data."""
 
     learner: Learner
@@ -100,9 +107,9 @@ class _Work:
     facts: dict[str, Any]
 
     @classmethod
-    def prepare(cls, resolved: TrainConfig, dataset: Dataset) -> _Work:
-        assert resolved.threads and resolved.network and resolved.likelihood and resolved.latent_dim  # noqa: PT018
-        torch.set_num_threads(resolved.threads)
+    def prepare(cls, resolved: TrainConfig, dataset: Dataset) -> Work:
+        """A learner at step 0 and its batches; nothing outside is changed."""
+        assert resolved.network and resolved.likelihood and resolved.latent_dim  # noqa: PT018
         train_rows, held_rows = split_rows(len(dataset.train), resolved.held_out, resolved.seed)
         plan = make_plan(resolved)
         objective = make_objective(resolved.objective).at_scale(plan.batch_size, len(train_rows))
@@ -114,6 +121,9 @@ class _Work:
             latent_dim=resolved.latent_dim,
             standardized=dataset.scaling != "none",
             stochastic=objective.stochastic,
+            reading=dataset.train.reading,
+            columns=dataset.columns,
+            data_fingerprint=dataset.fingerprint,
         )
         with seeded(derive_seed(resolved.seed, "weights")):
             model = made_of.build()
@@ -150,8 +160,7 @@ class _Work:
         if not complete:
             return Outcome(run.path, recorder.signal)
         save_checkpoint(run.checkpoints, self.learner)
-        if self.learner.best is not None:
-            self.learner.modules.load_state_dict(self.learner.best)
+        self.learner.take_best()
         save_model(run.model, self.learner.model, self.made_of)
         return Outcome(run.path)
 
