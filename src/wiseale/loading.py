@@ -29,7 +29,8 @@ def load(path: str | os.PathLike[str]) -> AutoEncoder:
     )
     estimator._adopt(codec, f"rows of shape {made_of.x_shape}, read from {directory}")
     estimator.n_features_in_ = made_of.x_shape[0]
-    if made_of.columns:
+    counted = tuple(str(i + 1) for i in range(len(made_of.columns)))  # a file without a header: numbers, not names
+    if made_of.columns and made_of.columns != counted:
         estimator.feature_names_in_ = np.array(made_of.columns, dtype=object)
     estimator.seed_, estimator.history_ = 0, []
     if (directory / "model").is_dir():

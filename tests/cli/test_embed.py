@@ -203,6 +203,16 @@ def test_columns_are_found_by_name_and_others_refused(capsys, tmp_path):
         assert next(csv.reader(file)) == NAMES
 
 
+def test_a_table_without_a_header_has_no_names(capsys, tmp_path):
+    np.savetxt(tmp_path / "bare.csv", X, delimiter=",")
+    quick = ["--network", "mlp:hidden=8", "--max-epochs", 1, "--batch-size", 8, "--latent-dim", 2]
+    done(capsys, "train", tmp_path / "bare.csv", *quick, "--out", tmp_path / "run")
+    est = load(tmp_path / "run")
+    assert not hasattr(est, "feature_names_in_")
+    done(capsys, "embed", tmp_path / "run", tmp_path / "bare.csv", "-o", tmp_path / "codes.npy")
+    np.testing.assert_allclose(np.load(tmp_path / "codes.npy"), est.transform(X), rtol=1e-6)
+
+
 def test_a_named_dataset(capsys, tmp_path):
     est = AutoEncoder(network="mlp:hidden=8", max_epochs=1, random_state=0).fit(RNG.normal(size=(20, 1, 16)))
     est.save(tmp_path / "model")

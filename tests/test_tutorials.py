@@ -1,0 +1,45 @@
+"""The tutorials run from top to bottom and find what their text says."""
+
+import re
+import runpy
+from pathlib import Path
+
+import pytest
+
+TUTORIALS = Path(__file__).parent.parent / "docs" / "tutorials"
+
+
+def run(name, capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    runpy.run_path(str(TUTORIALS / name))
+    return capsys.readouterr().out
+
+
+def test_none_is_forgotten():
+    assert {path.name for path in TUTORIALS.glob("*.py")} == {"signals.py", "tabular.py"}
+
+
+def test_tabular(capsys, monkeypatch, tmp_path):
+    shown = run("tabular.py", capsys, monkeypatch, tmp_path)
+    assert "refused: Input X contains NaN." in shown
+    ours, pca = map(float, re.search(r"2 codes: ([\d.]+); from 2 principal components: ([\d.]+)", shown).groups())
+    assert ours > pca - 0.03
+    areas = re.search(r"reconstruction error: ([\d.]+), by ELBO: ([\d.]+)", shown).groups()
+    assert min(map(float, areas)) > 0.85
+    assert (tmp_path / "tumours-model" / "model.safetensors").exists()
+
+
+def test_signals(capsys, monkeypatch, tmp_path):
+    shown = run("signals.py", capsys, monkeypatch, tmp_path)
+    explained = re.search(r"centre ([\d.]+), width ([\d.]+)", shown).groups()
+    assert min(map(float, explained)) > 0.9
+    assert int(re.search(r"(\d+)% of 200", shown)[1]) > 60
+    assert (tmp_path / "latent_map.png").stat().st_size > 20_000
+
+
+@pytest.mark.parametrize("name", ["signals.py", "tabular.py"])
+def test_prose_stands_in_cells(name):
+    """Every code cell begins with a comment that says what happens, so that the docs can render it as text."""
+    cells = (TUTORIALS / name).read_text().split("# %%\n")[1:]
+    assert len(cells) >= 5
+    assert all(cell.startswith("# ") for cell in cells)
