@@ -15,6 +15,7 @@ from torch.nn import functional as F
 from wiseale.config import Settings, setting
 from wiseale.likelihoods import Likelihood, LikelihoodFamily
 from wiseale.posterior import PointPosterior, Posterior
+from wiseale.priors import StandardNormal
 
 SigmaActivation = Literal["softplus", "relu"]
 
@@ -138,6 +139,10 @@ class Model(nn.Module):
     def decode(self, z: Tensor) -> Likelihood:
         """p(x|z) for a batch of codes (M, d_z)."""
         return self.family(_full_precision(self.decoder(z)))
+
+    def sample_prior(self, n: int, generator: torch.Generator | None = None) -> Tensor:
+        """Draw n codes from the model's prior, (n, d_z)."""
+        return StandardNormal(self.latent_dim).sample(n, generator).to(next(self.parameters()).device)
 
     def forward(self, x: Tensor, epsilon: Tensor) -> tuple[Posterior, Tensor, Likelihood]:
         """Encode, sample with the given noise, decode: what one training step needs."""
