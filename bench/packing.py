@@ -14,13 +14,13 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from PIL import Image
 
-from wiseale.data import default_data_root
+from wiseale.data import decode, default_data_root
 from wiseale.data.decode import Form
 from wiseale.data.decode_pool import cores
 from wiseale.data.image_pack import pack_images
@@ -126,8 +126,7 @@ def watched() -> Iterator[dict[str, int]]:
     def watch() -> None:
         while not stop.wait(0.01):
             peak["self"] = max(peak["self"], anonymous_bytes(os.getpid()) - before)
-            children = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split()
-            peak["workers"] = max([peak["workers"], *(anonymous_bytes(int(child)) for child in children)])
+            peak["workers"] = max([peak["workers"], *(anonymous_bytes(worker) for worker in workers())])
 
     thread = threading.Thread(target=watch)
     thread.start()
@@ -136,6 +135,14 @@ def watched() -> Iterator[dict[str, int]]:
     finally:
         stop.set()
         thread.join()
+
+
+def workers() -> Iterator[int]:
+    """The decoding processes; a child that is about to become one still has its parent's name and memory."""
+    for child in Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split():
+        with suppress(OSError):
+            if decode.__file__.encode() in Path(f"/proc/{child}/cmdline").read_bytes():
+                yield int(child)
 
 
 def anonymous_bytes(process: int) -> int:
