@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -53,58 +53,74 @@ class _LogSumPairs(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, mu: Tensor, sigma: Tensor, kernel: PairKernel) -> Tensor:
         tiles = _Tiles(mu, sigma, kernel)
-        log_sums = torch.empty(len(mu), dtype=mu.dtype, device=mu.device)
-        for rows in tiles.rows():
-            log_sums[rows] = tiles.log_kernel(rows)[0].logsumexp(-1)
-        ctx.save_for_backward(mu, sigma, log_sums)
-        ctx.kernel = kernel
+        blocks = tiles.rows()
+        ctx.tiles = tiles
+        if len(blocks) == 1:  # nothing to gain from computing it twice
+            ctx.kept = tiles.evaluate(blocks[0])
+            log_sums: Tensor = ctx.kept.log_k.logsumexp(-1)
+        else:
+            ctx.kept = None
+            log_sums = torch.cat([tiles.evaluate(rows).log_k.logsumexp(-1) for rows in blocks])
+        ctx.save_for_backward(log_sums)
         return log_sums
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
-        mu, sigma, log_sums = ctx.saved_tensors
-        kernel: PairKernel = ctx.kernel
-        tiles = _Tiles(mu, sigma, kernel)
-        grad_mu, grad_sigma = torch.empty_like(tiles.mu), torch.empty_like(tiles.sigma)
+        (log_sums,) = ctx.saved_tensors
+        tiles: _Tiles = ctx.tiles
+        kernel = tiles.kernel
+        parts = []
         for rows in tiles.rows():
-            log_k, variance, square, difference = tiles.log_kernel(rows)
+            tile = ctx.kept or tiles.evaluate(rows)
             # k is symmetric: row i meets entry (i, j) through its own sum and through that of row j.
-            weight = (log_k - log_sums[rows, None]).exp_().mul_(grad[rows, None])
-            weight += (log_k - log_sums).exp_().mul_(grad)
-            square.mul_(2 * kernel.quadratic).sub_(2 * kernel.logarithmic).div_(variance)
-            grad_sigma[:, rows] = torch.einsum("drm,rm->dr", square, weight).mul_(tiles.sigma[:, rows])
-            grad_mu[:, rows] = torch.einsum("drm,rm->dr", difference, weight).mul_(-2 * kernel.quadratic)
+            weight = (tile.log_k - log_sums[rows, None]).exp_().mul_(grad[rows, None])
+            weight += (tile.log_k - log_sums).exp_().mul_(grad)
+            sigma = tiles.sigma[:, rows]
+            by_sigma = (2 * kernel.quadratic * tile.square - 2 * kernel.logarithmic).div_(tile.variance).mul_(weight)
+            grad_sigma = by_sigma.sum(-1).mul_(sigma)
             if kernel.own:
-                grad_sigma[:, rows] += kernel.own * weight.sum(-1) / tiles.sigma[:, rows]
-        return grad_mu.mT, grad_sigma.mT, None
+                grad_sigma += kernel.own * weight.sum(-1) / sigma
+            parts.append((torch.mul(tile.ratio, weight).sum(-1).mul_(-2 * kernel.quadratic), grad_sigma))
+        grad_mu, grad_sigma = (torch.cat(part, 1).mT for part in zip(*parts, strict=True))
+        return grad_mu, grad_sigma, None
+
+
+class _Tile(NamedTuple):
+    """log k (rows, M), and by dimension v, Δ²/v and Δ/v, each (d_z, rows, M)."""
+
+    log_k: Tensor
+    variance: Tensor
+    square: Tensor
+    ratio: Tensor
 
 
 class _Tiles:
     """The kernel on blocks of rows, with what its derivatives need."""
 
     def __init__(self, mu: Tensor, sigma: Tensor, kernel: PairKernel) -> None:
-        self.mu, self.sigma = mu.mT.contiguous(), sigma.mT.contiguous()
+        self.kernel = kernel
+        self.sigma = sigma.detach().mT.contiguous()
+        self._mu = mu.detach().mT.contiguous()
         self._variance = self.sigma.square()
-        self._kernel = kernel
-        self._own = kernel.own * self.sigma.log().sum(0) + 0.5 * kernel.constant * len(self.mu) if kernel.own else None
+        self._own = self.sigma.log().sum(0).mul_(kernel.own) if kernel.own else None
 
     def rows(self) -> list[slice]:
-        d_z, m = self.mu.shape
+        """Blocks of rows whose tiles fit."""
+        d_z, m = self._mu.shape
         size = max(1, _TILE_ENTRIES // (d_z * m))
         return [slice(start, min(start + size, m)) for start in range(0, m, size)]
 
-    def log_kernel(self, rows: slice) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """log k (rows, M), and by dimension v, Δ²/v and Δ/v, each (d_z, rows, M)."""
-        kernel = self._kernel
+    def evaluate(self, rows: slice) -> _Tile:
+        """One tile."""
+        kernel = self.kernel
         variance = self._variance[:, rows, None] + self._variance[:, None]
-        difference = self.mu[:, rows, None] - self.mu[:, None]
+        difference = self._mu[:, rows, None] - self._mu[:, None]
         ratio = difference / variance
         square = difference.mul_(ratio)
         log_k = torch.add(square.sum(0).mul_(-kernel.quadratic), variance.log().sum(0), alpha=-kernel.logarithmic)
-        if self._own is None:
-            log_k += kernel.constant * len(self.mu)
-        else:
+        log_k += kernel.constant * len(self._mu)
+        if self._own is not None:
             log_k += self._own[rows, None]
             log_k += self._own
-        return log_k, variance, square, ratio
+        return _Tile(log_k, variance, square, ratio)

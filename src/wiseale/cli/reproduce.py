@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import cast
 
 import click
 
@@ -27,25 +28,26 @@ def command(name: str, scale: str, out: Path, data_root: Path | None, workers: i
     from wiseale.cli.present import print_failures
     from wiseale.experiments.claims import judge
     from wiseale.experiments.comparison import default_workers
-    from wiseale.experiments.reproduce import TRAINED
+    from wiseale.experiments.reproduce import TRAINED, Scale
     from wiseale.experiments.reproduction import Reproduction, run_experiment
     from wiseale.experiments.toy import run_toy
     from wiseale.report.reproduction import reproduction_document
     from wiseale.report.toy import toy_section, toy_verdicts
     from wiseale.report.write import write_report
 
+    size = cast(Scale, scale)
     console = Console(highlight=False, soft_wrap=True)
     outcomes = {}
     for experiment in TRAINED if name == "all" else (name,) if name in TRAINED else ():
         console.print(f"{experiment}, scale {scale}", style="bold")
         with job_board(console) as board:
-            outcome = run_experiment(experiment, scale, out, data_root, workers or default_workers(), board.show)
+            outcome = run_experiment(experiment, size, out, data_root, workers or default_workers(), board.show)
         outcomes[experiment] = outcome
         print_failures(outcome.failures, console)
         if outcome.note:
             console.print(outcome.note, style="yellow", markup=False)
-    reproduction = Reproduction(scale, outcomes)
-    toy = run_toy(out / "toy", scale) if name in ("toy", "all") else None
+    reproduction = Reproduction(size, outcomes)
+    toy = run_toy(out / "toy", size) if name in ("toy", "all") else None
     verdicts = judge(reproduction.evidence(), toy_verdicts(toy) if toy else ())
     extra = (toy_section(toy),) if toy else ()
     page = write_report(reproduction_document(reproduction, verdicts, extra, out), out)
