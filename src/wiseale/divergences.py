@@ -24,6 +24,7 @@ from wiseale.posterior import LOG_2PI, Posterior
 from wiseale.priors import StandardNormal
 
 UpperBound = Literal["jensen", "bhattacharyya", "tightest"]
+BankBound = Literal["jensen", "bhattacharyya"]
 LogKernel = Callable[[Posterior, Posterior], Tensor]
 
 _BLOCK_ENTRIES = 1 << 22  # numbers in one (rows, M, d_z) intermediate: 16 MB in float32
@@ -153,3 +154,41 @@ def _noise_like(like: Tensor, generator: torch.Generator | None) -> Tensor:
     """Standard normal noise, drawn in float32 whatever the dtype, so that every dtype sees the same draw."""
     device = generator.device if generator is not None else like.device
     return torch.randn(like.shape, generator=generator, device=device).to(like)
+
+
+# A bank: K posteriors outside the graph, those of the batch among them, whose mixture stands for the dataset's.
+
+
+def log_mean_kernel_bank(posterior: Posterior, bank: Posterior, estimator: BankBound) -> Tensor:
+    """ℓ_i = log (1/K) Σ_j o_ij of each posterior against the bank, (M,); o = ∫ q_i q_j (jensen) or ∫ √(q_i q_j)."""
+
+    def rows(mu_sigma: Tensor, bank: Posterior) -> Tensor:
+        return _bank_kernel(mu_sigma, bank, estimator).logsumexp(-1) - math.log(len(bank))
+
+    return _rowwise(rows, torch.stack((posterior.mu, posterior.sigma), 1), bank)
+
+
+def kl_bank_upper_bound(posterior: Posterior, bank: Posterior, level: Tensor, estimator: BankBound) -> Tensor:
+    """The batch's estimate of an upper bound on D_KL[q(z|bank) ‖ N(0, I)], nats, (), with the whole gradient.
+
+    The bound is (1/K) Σ_i log (1/K) Σ_j o_ij + …: a posterior acts through its own row and through its column, that is
+    through the rows of all others. The bank's rows are outside the graph, so the column's part of the gradient is put
+    back: with ``level`` = ℓ_j of every entry, (K,), it is that of (1/K) Σ_j exp(log o_nj − ℓ_j). That sum averages to
+    1 where ℓ is fresh, and here it adds to the gradient alone. As ℓ_j includes o_jj/K, it is at most K·2^(d_z/2):
+    within float32 up to d_z of about 200.
+    """
+
+    def rows(mu_sigma: Tensor, bank: Posterior) -> Tensor:
+        log_kernel = _bank_kernel(mu_sigma, bank, estimator)
+        column = (log_kernel - level).exp().mean(-1)
+        return log_kernel.logsumexp(-1) - math.log(len(bank)) + (column - column.detach())
+
+    gap = _rowwise(rows, torch.stack((posterior.mu, posterior.sigma), 1), bank).mean()
+    entropy = posterior.entropy().mean() if estimator == "bhattacharyya" else 0.0
+    return gap - entropy + cross_entropy_prior(posterior)
+
+
+def _bank_kernel(mu_sigma: Tensor, bank: Posterior, estimator: BankBound) -> Tensor:
+    """log o of rows (B, 2, d_z) against the bank, (B, K)."""
+    left = Posterior(*mu_sigma.unbind(1))
+    return log_overlap(left, bank) if estimator == "jensen" else -bhattacharyya_distance(left, bank)
