@@ -12,7 +12,9 @@ from wiseale.errors import ConfigError
 OBJECTIVES = {
     "aevb": "wiseale.objectives.aevb:Aevb",
     "beta_vae": "wiseale.objectives.beta_vae:BetaVae",
+    "gmvae": "wiseale.objectives.gmvae:Gmvae",
     "wise_ale": "wiseale.objectives.wise_ale:WiseAle",
+    "wise_ale_exact": "wiseale.objectives.wise_ale_exact:WiseAleExact",
 }
 
 NETWORKS = {
