@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -29,10 +29,19 @@ def rows_of(x: Mapping[str, Values], columns: list[str] | None = None) -> Figure
                 side.set_visible(False)
             if column < len(values):
                 _draw(ax, values[column], PALETTE[row % len(PALETTE)])
+            if values.ndim == 3:  # signals are compared by height too
+                ax.set_ylim(*_limits(x.values(), column))
             if row == 0 and columns:
                 ax.set_title(columns[column], fontsize=7)
         grid[row][0].set_ylabel(name, fontsize=8, rotation=0, ha="right", va="center")
     return figure
+
+
+def _limits(rows: Iterable[Values], column: int) -> tuple[float, float]:
+    shown = [values[column] for values in rows if column < len(values)]
+    low, high = min(float(v.min()) for v in shown), max(float(v.max()) for v in shown)
+    margin = 0.05 * (high - low) or 1.0
+    return low - margin, high + margin
 
 
 def _draw(ax: object, value: Values, colour: str) -> None:

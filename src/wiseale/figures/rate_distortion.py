@@ -27,7 +27,10 @@ def rate_distortion(
         ax.plot(x, y, color=colour, marker=marker, linestyle=style, linewidth=1.2, markersize=6, label=name)
         for point, label in zip(points, (labels or {}).get(name, ()), strict=False):
             ax.annotate(label, point, textcoords="offset points", xytext=(5, 4), fontsize=7, color=colour)
-    ax.set_xscale("symlog", linthresh=0.1)
+    rates = [x for points in families.values() for x, _ in points]
+    if max(rates) > 10 * max(min(rates), 0.1):
+        ax.set_xscale("symlog", linthresh=1)
+    ax.ticklabel_format(axis="y", useOffset=False)
     ax.set_xlabel(x_title)
     ax.set_ylabel(y_title)
     ax.grid(alpha=0.25)
