@@ -12,7 +12,7 @@ LAYERS = [
     {"data"},
     {"posterior"},
     {"priors", "likelihoods"},
-    {"divergences"},
+    {"divergences", "sample_distances"},
     {"networks"},
     {"objectives"},
     {"modelfile"},

@@ -10,8 +10,15 @@ from typing import Any
 from wiseale.errors import ConfigError
 
 OBJECTIVES = {
+    "aae": "wiseale.objectives.aae:Aae",
     "aevb": "wiseale.objectives.aevb:Aevb",
+    "beta_tc_vae": "wiseale.objectives.beta_tc_vae:BetaTcVae",
     "beta_vae": "wiseale.objectives.beta_vae:BetaVae",
+    "dip_vae": "wiseale.objectives.dip_vae:DipVae",
+    "info_vae": "wiseale.objectives.info_vae:InfoVae",
+    "sinkhorn_ae": "wiseale.objectives.sinkhorn_ae:SinkhornAe",
+    "wae_gan": "wiseale.objectives.wae_gan:WaeGan",
+    "wae_mmd": "wiseale.objectives.wae_mmd:WaeMmd",
     "wise_ale": "wiseale.objectives.wise_ale:WiseAle",
 }
 
