@@ -13,7 +13,7 @@ LAYERS = [
     {"posterior"},
     {"priors", "likelihoods"},
     {"pair_sums"},
-    {"divergences"},
+    {"divergences", "sample_distances"},
     {"networks"},
     {"objectives"},
     {"modelfile"},

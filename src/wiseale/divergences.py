@@ -115,6 +115,17 @@ def log_aggregate(posterior: Posterior, z: Tensor) -> Tensor:
     return _rowwise(_log_mixture, torch.stack((z, torch.zeros_like(z)), 1), posterior)
 
 
+def log_aggregate_marginals(posterior: Posterior, z: Tensor) -> Tensor:
+    """log q(z_k|B_M), the log density of each marginal of the aggregate posterior at codes (K, d_z), nats, (K, d_z)."""
+
+    def rows(z: Tensor, everyone: Posterior) -> Tensor:
+        standardised = (z[:, None] - everyone.mu) / everyone.sigma
+        log_q = -0.5 * (standardised.square() + LOG_2PI) - everyone.sigma.log()
+        return log_q.logsumexp(1) - math.log(len(everyone))
+
+    return _rowwise(rows, z, posterior)
+
+
 def _log_mixture(rows: Tensor, posterior: Posterior) -> Tensor:
     """log q(z|B_M) at z = centre + offset, rows (K, 2, d_z): the centres' differences are taken first, without loss."""
     centre, offset = rows.unbind(1)
