@@ -22,7 +22,7 @@ class Likelihood(Protocol):
 
     @property
     def mean(self) -> Tensor:
-        """E[x|z], (M, *x_shape): the reconstruction x_hat."""
+        """E[x|z], ``(M, *x_shape)``: the reconstruction x_hat."""
         ...
 
     def log_prob(self, x: Tensor) -> Tensor:
@@ -30,7 +30,7 @@ class Likelihood(Protocol):
         ...
 
     def sample(self, generator: torch.Generator | None = None) -> Tensor:
-        """One draw of x per code, (M, *x_shape)."""
+        """One draw of x per code, ``(M, *x_shape)``."""
         ...
 
 
@@ -47,7 +47,7 @@ class LikelihoodFamily(Protocol):
     """What turns the decoder's output into a likelihood."""
 
     def __call__(self, output: Tensor) -> Likelihood:
-        """The likelihood whose parameters are the decoder's output, (M, *x_shape)."""
+        """The likelihood whose parameters are the decoder's output, ``(M, *x_shape)``."""
         ...
 
 
