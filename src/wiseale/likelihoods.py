@@ -39,7 +39,7 @@ class AveragesLogProb(Protocol):
     """A likelihood that knows its mean over many observations without visiting every pair of code and observation."""
 
     def average_log_prob(self, x: Tensor) -> Tensor:
-        """(1/N) Σ_j log p(x_j|z_i) over the N observations given, (N, *x_shape), for every code, nats, (M,)."""
+        """(1/N) Σ_j log p(x_j|z_i) over the N observations given, ``(N, *x_shape)``, for every code, nats, (M,)."""
         ...
 
 
