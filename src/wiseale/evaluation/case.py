@@ -59,7 +59,7 @@ class Case:
         missing: dict[Need, str] = {}
         if not self.encoded.model.stochastic:
             missing["width"] = "the encoder is deterministic: its posteriors have no width"
-        if not getattr(self.encoded.model, "normal_prior", True):
+        if self.encoded.model.prior is not None:
             missing["normal prior"] = "the model's prior is not N(0, I)"
         return missing
 
