@@ -12,6 +12,7 @@ LAYERS = [
     {"data"},
     {"posterior"},
     {"priors", "likelihoods"},
+    {"pair_sums"},
     {"divergences", "sample_distances"},
     {"networks"},
     {"objectives"},
@@ -20,6 +21,7 @@ LAYERS = [
     {"evaluation"},
     {"figures"},
     {"experiments"},
+    {"report"},
     {"cli"},
     {"__main__"},
 ]

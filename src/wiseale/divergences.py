@@ -20,13 +20,15 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
+from wiseale.pair_sums import BHATTACHARYYA, OVERLAP, log_mean_pairs
 from wiseale.posterior import LOG_2PI, Posterior
 from wiseale.priors import StandardNormal
 
 UpperBound = Literal["jensen", "bhattacharyya", "tightest"]
+BankBound = Literal["jensen", "bhattacharyya"]
 LogKernel = Callable[[Posterior, Posterior], Tensor]
 
-_BLOCK_ENTRIES = 1 << 22  # numbers in one (rows, M, d_z) intermediate: 16 MB in float32
+_BLOCK_ENTRIES = 1 << 20  # numbers in one (d_z, rows, M) intermediate: 4 MB in float32
 
 
 def kl_posterior_prior(posterior: Posterior) -> Tensor:
@@ -43,21 +45,23 @@ def cross_entropy_prior(posterior: Posterior) -> Tensor:
 def log_overlap(left: Posterior, right: Posterior) -> Tensor:
     """log ∫ q_i q_j dz for every pair, nats, (len(left), len(right)): log Π_k A^(−1/2)·B of eq:KL-UB."""
     variance, square = _pairs(left, right)
-    return -0.5 * ((square / variance + variance.log()).sum(-1) + left.latent_dim * LOG_2PI)
+    return -0.5 * ((square / variance + variance.log()).sum(0) + left.latent_dim * LOG_2PI)
 
 
 def bhattacharyya_distance(left: Posterior, right: Posterior) -> Tensor:
     """−log ∫ √(q_i q_j) dz for every pair, nats, (len(left), len(right))."""
     variance, square = _pairs(left, right)
     spread = 0.5 * (left.sigma.log().sum(-1)[:, None] + right.sigma.log().sum(-1))
-    return (0.25 * square / variance + 0.5 * (0.5 * variance).log()).sum(-1) - spread
+    return (0.25 * square / variance + 0.5 * (0.5 * variance).log()).sum(0) - spread
 
 
 def kl_pairwise(left: Posterior, right: Posterior) -> Tensor:
     """D_KL[q_i ‖ q_j] for every pair, nats, (len(left), len(right))."""
-    square = (left.mu[:, None] - right.mu).square() + left.sigma[:, None].square()
+    mu_i, mu_j = _facing(left.mu, right.mu)
+    sigma_i, sigma_j = _facing(left.sigma, right.sigma)
     log_ratio = right.sigma.log().sum(-1) - left.sigma.log().sum(-1)[:, None]
-    return 0.5 * (square / right.sigma.square() - 1).sum(-1) + log_ratio
+    squares = ((mu_i - mu_j).square() + sigma_i.square()) / sigma_j.square()
+    return 0.5 * (squares.sum(0) - left.latent_dim) + log_ratio
 
 
 def kl_aggregate_upper_bound(posterior: Posterior, estimator: UpperBound = "jensen") -> Tensor:
@@ -71,9 +75,10 @@ def kl_aggregate_upper_bound(posterior: Posterior, estimator: UpperBound = "jens
     tensor(0.2735)
     """
     if estimator == "jensen":
-        return _log_mean_kernel(posterior, log_overlap).mean() + cross_entropy_prior(posterior)
+        return log_mean_pairs(posterior, OVERLAP).mean() + cross_entropy_prior(posterior)
     if estimator == "bhattacharyya":
-        return _pairwise_distance_bound(posterior, bhattacharyya_distance)
+        entropy_gap = log_mean_pairs(posterior, BHATTACHARYYA).mean() - posterior.entropy().mean()
+        return entropy_gap + cross_entropy_prior(posterior)
     if estimator == "tightest":
         return torch.minimum(
             kl_aggregate_upper_bound(posterior, "jensen"), kl_aggregate_upper_bound(posterior, "bhattacharyya")
@@ -83,7 +88,8 @@ def kl_aggregate_upper_bound(posterior: Posterior, estimator: UpperBound = "jens
 
 def kl_aggregate_lower_bound(posterior: Posterior) -> Tensor:
     """The pairwise-KL lower bound on D_KL[q(z|B_M) ‖ N(0, I)] (Kolchinsky & Tracey 2017), nats, (); may be negative."""
-    return _pairwise_distance_bound(posterior, kl_pairwise)
+    entropy_gap = _log_mean_kl(posterior).mean() - posterior.entropy().mean()
+    return entropy_gap + cross_entropy_prior(posterior)
 
 
 def kl_aggregate_mc(
@@ -123,25 +129,19 @@ def log_aggregate_marginals(posterior: Posterior, z: Tensor) -> Tensor:
 def _log_mixture(rows: Tensor, posterior: Posterior) -> Tensor:
     """log q(z|B_M) at z = centre + offset, rows (K, 2, d_z): the centres' differences are taken first, without loss."""
     centre, offset = rows.unbind(1)
-    standardised = (centre[:, None] - posterior.mu + offset[:, None]) / posterior.sigma
-    log_q = -0.5 * (standardised.square().sum(-1) + posterior.latent_dim * LOG_2PI) - posterior.sigma.log().sum(-1)
+    at, mu = _facing(centre, posterior.mu)
+    moved, sigma = _facing(offset, posterior.sigma)
+    squares = ((at - mu + moved) / sigma).square().sum(0)
+    log_q = -0.5 * (squares + posterior.latent_dim * LOG_2PI) - posterior.sigma.log().sum(-1)
     return log_q.logsumexp(-1) - math.log(len(posterior))
 
 
-def _pairwise_distance_bound(posterior: Posterior, distance: LogKernel) -> Tensor:
-    def log_kernel(left: Posterior, right: Posterior) -> Tensor:
-        return -distance(left, right)
-
-    entropy_gap = _log_mean_kernel(posterior, log_kernel).mean() - posterior.entropy().mean()
-    return entropy_gap + cross_entropy_prior(posterior)
-
-
-def _log_mean_kernel(posterior: Posterior, log_kernel: LogKernel) -> Tensor:
-    """log (1/M) Σ_j exp(log_kernel(i, j)) for every i, (M,)."""
+def _log_mean_kl(posterior: Posterior) -> Tensor:
+    """log (1/M) Σ_j exp(−KL(q_i‖q_j)) for every i, (M,)."""
 
     def rows(mu_sigma: Tensor, everyone: Posterior) -> Tensor:
         left = Posterior(*mu_sigma.unbind(1))
-        return log_kernel(left, everyone).logsumexp(-1) - math.log(len(everyone))
+        return (-kl_pairwise(left, everyone)).logsumexp(-1) - math.log(len(everyone))
 
     return _rowwise(rows, torch.stack((posterior.mu, posterior.sigma), 1), posterior)
 
@@ -155,12 +155,56 @@ def _rowwise(function: Callable[[Tensor, Posterior], Tensor], rows: Tensor, post
 
 
 def _pairs(left: Posterior, right: Posterior) -> tuple[Tensor, Tensor]:
-    """v_ij,k = σ_ik² + σ_jk² and (μ_ik − μ_jk)², both (len(left), len(right), d_z)."""
-    variance = left.sigma[:, None].square() + right.sigma.square()
-    return variance, (left.mu[:, None] - right.mu).square()
+    """v_ij,k = σ_ik² + σ_jk² and (μ_ik − μ_jk)², both (d_z, len(left), len(right))."""
+    sigma_i, sigma_j = _facing(left.sigma, right.sigma)
+    mu_i, mu_j = _facing(left.mu, right.mu)
+    return sigma_i.square() + sigma_j.square(), (mu_i - mu_j).square()
+
+
+def _facing(left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
+    """(d_z, L, 1) and (d_z, 1, R): the innermost axis is the long one, which is what makes these loops fast."""
+    return left.mT.contiguous()[:, :, None], right.mT.contiguous()[:, None]
 
 
 def _noise_like(like: Tensor, generator: torch.Generator | None) -> Tensor:
     """Standard normal noise, drawn in float32 whatever the dtype, so that every dtype sees the same draw."""
     device = generator.device if generator is not None else like.device
     return torch.randn(like.shape, generator=generator, device=device).to(like)
+
+
+# A bank: K posteriors outside the graph, those of the batch among them, whose mixture stands for the dataset's.
+
+
+def log_mean_kernel_bank(posterior: Posterior, bank: Posterior, estimator: BankBound) -> Tensor:
+    """ℓ_i = log (1/K) Σ_j o_ij of each posterior against the bank, (M,); o = ∫ q_i q_j (jensen) or ∫ √(q_i q_j)."""
+
+    def rows(mu_sigma: Tensor, bank: Posterior) -> Tensor:
+        return _bank_kernel(mu_sigma, bank, estimator).logsumexp(-1) - math.log(len(bank))
+
+    return _rowwise(rows, torch.stack((posterior.mu, posterior.sigma), 1), bank)
+
+
+def kl_bank_upper_bound(posterior: Posterior, bank: Posterior, level: Tensor, estimator: BankBound) -> Tensor:
+    """The batch's estimate of an upper bound on D_KL[q(z|bank) ‖ N(0, I)], nats, (), with the whole gradient.
+
+    The bound is (1/K) Σ_i log (1/K) Σ_j o_ij + …: a posterior acts through its own row and through its column, that is
+    through the rows of all others. The bank's rows are outside the graph, so the column's part of the gradient is put
+    back: with ``level`` = ℓ_j of every entry, (K,), it is that of (1/K) Σ_j exp(log o_nj − ℓ_j). That sum averages to
+    1 where ℓ is fresh, and here it adds to the gradient alone. As ℓ_j includes o_jj/K, it is at most K·2^(d_z/2):
+    within float32 up to d_z of about 200.
+    """
+
+    def rows(mu_sigma: Tensor, bank: Posterior) -> Tensor:
+        log_kernel = _bank_kernel(mu_sigma, bank, estimator)
+        column = (log_kernel - level).exp().mean(-1)
+        return log_kernel.logsumexp(-1) - math.log(len(bank)) + (column - column.detach())
+
+    gap = _rowwise(rows, torch.stack((posterior.mu, posterior.sigma), 1), bank).mean()
+    entropy = posterior.entropy().mean() if estimator == "bhattacharyya" else 0.0
+    return gap - entropy + cross_entropy_prior(posterior)
+
+
+def _bank_kernel(mu_sigma: Tensor, bank: Posterior, estimator: BankBound) -> Tensor:
+    """log o of rows (B, 2, d_z) against the bank, (B, K)."""
+    left = Posterior(*mu_sigma.unbind(1))
+    return log_overlap(left, bank) if estimator == "jensen" else -bhattacharyya_distance(left, bank)

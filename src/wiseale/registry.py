@@ -15,11 +15,13 @@ OBJECTIVES = {
     "beta_tc_vae": "wiseale.objectives.beta_tc_vae:BetaTcVae",
     "beta_vae": "wiseale.objectives.beta_vae:BetaVae",
     "dip_vae": "wiseale.objectives.dip_vae:DipVae",
+    "gmvae": "wiseale.objectives.gmvae:Gmvae",
     "info_vae": "wiseale.objectives.info_vae:InfoVae",
     "sinkhorn_ae": "wiseale.objectives.sinkhorn_ae:SinkhornAe",
     "wae_gan": "wiseale.objectives.wae_gan:WaeGan",
     "wae_mmd": "wiseale.objectives.wae_mmd:WaeMmd",
     "wise_ale": "wiseale.objectives.wise_ale:WiseAle",
+    "wise_ale_exact": "wiseale.objectives.wise_ale_exact:WiseAleExact",
 }
 
 NETWORKS = {
@@ -37,6 +39,7 @@ LIKELIHOODS = {
 }
 
 DATASETS = {
+    "celeba": "wiseale.data.celeba:Celeba",
     "fashion_mnist": "wiseale.data.mnist:FashionMnist",
     "mnist": "wiseale.data.mnist:Mnist",
     "sine": "wiseale.data.sine:Sine",

@@ -287,7 +287,7 @@ def test_what_is_not_a_known_file_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("hello")
     assert "wiseale reads .npy" in line(str(tmp_path / "notes.txt"))
     (tmp_path / "folder.npy").mkdir()
-    assert "wiseale reads .npy" in line(str(tmp_path / "folder.npy"))
+    assert "holds no images" in line(str(tmp_path / "folder.npy"))
     path = saved(tmp_path, np.zeros((3, 2)))
     assert "is not a setting" in line(f"{path}:arrya=x")
     with pytest.raises(DataError):

@@ -1,4 +1,3 @@
-import errno
 import math
 
 import numpy as np
@@ -68,51 +67,45 @@ def test_load_splits_maps_and_remembers(cache):
     assert dataset.preset.latent_dim == 10
     np.testing.assert_array_equal(dataset.test.x, Teapot(seed=2).images(45, 50))
     np.testing.assert_array_equal(dataset.test.factors["blue"], Teapot(seed=2).factors(45, 50)["blue"])
-    (folder,) = cache.iterdir()
-    written = (folder / "images.npy").stat().st_mtime_ns
+    folder = cache / "v1-seed2-n50"
+    written = (folder / "x.npy").stat().st_mtime_ns
     again, other = load_dataset("teapot:n=50,seed=2"), load_dataset("teapot:n=50,seed=3")
-    assert (folder / "images.npy").stat().st_mtime_ns == written
+    assert (folder / "x.npy").stat().st_mtime_ns == written
     assert dataset.fingerprint == again.fingerprint != other.fingerprint
     assert build("dataset", spec_of("dataset", Teapot(n=50, seed=2))) == Teapot(n=50, seed=2)
 
 
-def test_a_full_disk_leaves_nothing_behind(cache, monkeypatch):
-    def full(self, start, stop):
-        yield self.images(0, 4), self.factors(0, 4)
-        raise OSError(errno.ENOSPC, "No space left on device")
+def test_an_interrupted_rendering_goes_on_where_it_stopped(cache, monkeypatch):
+    whole, starts = Teapot.chunks, []
 
-    monkeypatch.setattr(Teapot, "chunks", full)
-    with pytest.raises(DataError, match=r"cannot keep 50 teapots .*No space left on device.*WISEALE_CACHE"):
-        load_dataset("teapot:n=50")
-    assert list(cache.iterdir()) == []
-
-
-def test_an_interrupted_rendering_leaves_nothing_behind(cache, monkeypatch):
     def interrupted(self, start, stop):
-        yield self.images(0, 4), self.factors(0, 4)
+        yield next(whole(self, start, stop))
         raise KeyboardInterrupt
+
+    def counted(self, start, stop):
+        starts.append(start)
+        return whole(self, start, stop)
 
     monkeypatch.setattr(Teapot, "chunks", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        load_dataset("teapot:n=50")
-    assert list(cache.iterdir()) == []
+        load_dataset("teapot:n=300")
+    assert not (cache / "v1-seed0-n300").exists()
+    monkeypatch.setattr(Teapot, "chunks", counted)
+    resumed = load_dataset("teapot:n=300")
+    assert starts[0] > 0
+    np.testing.assert_array_equal(resumed.train.x, Teapot().images(0, 240))
 
 
-def test_a_damaged_cache_is_named(cache):
+def test_a_damaged_cache_is_rendered_again(cache):
     load_dataset("teapot:n=10")
-    (folder,) = cache.iterdir()
-    content = (folder / "images.npy").read_bytes()
-    (folder / "images.npy").write_bytes(content[:-1])
-    with pytest.raises(DataError, match=r"images\.npy is damaged: delete"):
-        load_dataset("teapot:n=10")
-    (folder / "sha256").unlink()
-    with pytest.raises(DataError, match="sha256 is damaged: delete"):
-        load_dataset("teapot:n=10")
+    images = cache / "v1-seed0-n10" / "x.npy"
+    images.write_bytes(images.read_bytes()[:-1])
+    np.testing.assert_array_equal(load_dataset("teapot:n=10").train.x, Teapot().images(0, 8))
 
 
 def test_a_cache_that_cannot_be_written_is_named(cache, tmp_path):
     (tmp_path / "cache").write_text("a file where the folder should be")
-    with pytest.raises(DataError, match=r"cannot write to .*set \$WISEALE_CACHE"):
+    with pytest.raises(DataError, match="cannot write"):
         load_dataset("teapot:n=10")
 
 

@@ -18,6 +18,13 @@ SPECS = [
     "wise_ale:estimator=mc",
     "wise_ale:prior_weight=paper",
     "beta_vae:beta=1/M",
+    "wise_ale:aggregate=bank,bank_size=100",
+    "wise_ale:aggregate=bank,estimator=bhattacharyya",
+    "wise_ale:aggregate=bank,estimator=tightest",
+    "wise_ale:aggregate=bank,estimator=mc",
+    "wise_ale_exact:estimator=mc,prior_weight=0.3",
+    "wise_ale_exact:reconstruction=mixture",
+    "gmvae:clusters=1,w_dim=1,minimum_z_prior=0.5",
     "wae_mmd:encoder=gaussian",
     "wae_gan:encoder=gaussian,add_norm=true",
     "aae:encoder=deterministic",
@@ -25,6 +32,8 @@ SPECS = [
     "sinkhorn_ae:encoder=gaussian",
     "dip_vae:kind=ii",
 ]
+DRAWS_BY_ROW = {"gmvae"}  # draws noise for each row, so the noise would have to be shuffled too: see its own test
+PATH_ONLY = {"wise_ale:aggregate=bank,estimator=mc"}  # its gradient is right in expectation alone: see its own test
 
 
 def batch(spec, m=6, d=2, features=5, seed=0, dtype=torch.float64):
@@ -51,6 +60,10 @@ def terms_of(spec, x, posterior, z, likelihood, seed=0):
     return called(x, posterior, z, likelihood, generator=torch.Generator().manual_seed(seed))
 
 
+def without(left_out):
+    return [spec for spec in SPECS if spec not in left_out and spec.split(":")[0] not in left_out]
+
+
 @pytest.mark.parametrize("spec", SPECS)
 @pytest.mark.parametrize("m", [2, 6, 64])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -71,7 +84,7 @@ def test_loss_is_mean_reconstruction_plus_weighted_prior(spec):
     torch.testing.assert_close(terms.loss_at(0.0), terms.reconstruction.mean())
 
 
-@pytest.mark.parametrize("spec", SPECS)
+@pytest.mark.parametrize("spec", without(DRAWS_BY_ROW))
 def test_order_of_the_batch_does_not_matter(spec):
     x, posterior, z, likelihood = batch(spec)
     order = torch.tensor([4, 0, 5, 2, 1, 3])
@@ -95,7 +108,7 @@ def test_gradients_reach_encoder_and_decoder(spec):
     assert float(to_mu.abs().sum()) > 0
 
 
-@pytest.mark.parametrize("spec", SPECS)
+@pytest.mark.parametrize("spec", without(PATH_ONLY))
 def test_gradcheck(spec):
     x, posterior, _, likelihood = batch(spec, 3)
     epsilon = torch.randn(3, 2, generator=torch.Generator().manual_seed(9), dtype=torch.float64)
@@ -109,7 +122,7 @@ def test_gradcheck(spec):
     assert torch.autograd.gradcheck(loss, [value.detach().requires_grad_() for value in inputs])
 
 
-@pytest.mark.parametrize("spec", SPECS)
+@pytest.mark.parametrize("spec", without({"wise_ale_exact"}))
 def test_reconstruction_is_the_negative_log_likelihood(spec):
     x, posterior, z, likelihood = batch(spec)
     expected = -torch.distributions.Normal(likelihood.mean, 0.7).log_prob(x).sum(1)
@@ -123,8 +136,9 @@ def test_the_effective_weight_is_the_one_used(spec):
     assert objective.effective_weight(6, 1000) == pytest.approx(terms.weight)
     fixed = built(objective.at_scale(6, 1000))
     larger = terms_of(spec, *batch(spec, 12))
-    assert fixed(*batch(spec, 12)).weight == pytest.approx(terms.weight)
-    assert (larger.weight != terms.weight) == ("paper" in spec or "1/M" in spec)
+    assert fixed(*batch(spec, 12), generator=torch.Generator().manual_seed(0)).weight == pytest.approx(terms.weight)
+    by_name = objective.weight_setting and isinstance(getattr(objective, objective.weight_setting), str)
+    assert (larger.weight != terms.weight) == bool(by_name)
 
 
 @pytest.mark.parametrize("spec", SPECS)
@@ -195,6 +209,10 @@ def test_aevb_is_beta_vae_with_beta_one():
         ("wise_ale:prior_weight=inf", "must be finite"),
         ("beta_vae:beta=0", "must be above 0"),
         ("wise_ale:jensen", "name:key=value"),
+        ("wise_ale:aggregate=bank,prior_weight=paper", "give a number"),
+        ("wise_ale:aggregate=bank,prior_weight=1/M", "give a number"),
+        ("wise_ale:bank_size=1", "must be at least 2"),
+        ("gmvae:clusters=0", "must be at least 1"),
         ("wae_mmd:encoder=stochastic", "must be 'deterministic' or 'gaussian', got 'stochastic'"),
         ("sinkhorn_ae:epsilon=0", "must be above 0"),
         ("wae_gan:critic_width=0", "must be at least 1"),

@@ -71,7 +71,7 @@ def fresh(objective="wise_ale", seed=0):
 
 def state(learner):
     states = [optimizer.state_dict()["state"] for _, optimizer in sorted(learner.optimizers.items())]
-    moments = [entry[name] for state in states for entry in state.values() for name in sorted(entry)]
+    moments = [state[number][name] for state in states for number in sorted(state) for name in sorted(state[number])]
     return [*learner.modules.state_dict().values(), *moments]
 
 
@@ -93,6 +93,11 @@ RESUMED = [
     "beta_tc_vae",
     "info_vae",
     "dip_vae",
+    "wise_ale:aggregate=bank,estimator=tightest,bank_size=30",  # wraps around after 4 steps
+    "wise_ale:aggregate=bank,estimator=mc",
+    "wise_ale_exact",
+    "wise_ale_exact:reconstruction=mixture",
+    "gmvae:clusters=3,w_dim=2,hidden=8,prior_hidden=8",
 ]
 
 

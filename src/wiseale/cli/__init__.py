@@ -15,6 +15,10 @@ COMMANDS = {
     "demo": "Train four systems on sine waves side by side, then show a table and figures.",
     "train": "Train one auto-encoder on a dataset or on your own file.",
     "resume": "Continue an interrupted run exactly where it stopped.",
+    "compare": "Train and evaluate several systems with several seeds, then write a report.",
+    "reproduce": "Run the paper's experiments, judge its claims, write a report.",
+    "report": "Write the page of a comparison or reproduction again.",
+    "data": "List, look at, fetch and pack datasets.",
     "evaluate": "Measure a finished run on data it has not seen.",
 }
 

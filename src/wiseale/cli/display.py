@@ -38,6 +38,13 @@ class PlainDisplay:
 
     def __init__(self) -> None:
         self._epochs = 0
+        self._loading = False
+
+    def loading(self, done: int, total: int) -> None:
+        """Say that it takes a while, once."""
+        if not self._loading:
+            print(f"preparing {total:,} rows", flush=True)
+            self._loading = True
 
     def started(self, facts: Mapping[str, Any]) -> None:
         """Say what will run."""
@@ -60,6 +67,10 @@ class RichDisplay:
         self._task = progress.add_task("", total=None, epoch=0, epochs="?", rate="", terms="")
         self._batch_size = 0
         self._epochs = 0
+
+    def loading(self, done: int, total: int) -> None:
+        """Move the bar over the rows that are being prepared."""
+        self._progress.update(self._task, total=total, completed=done, terms="preparing data")
 
     def started(self, facts: Mapping[str, Any]) -> None:
         """Say what will run, and set the bar's length."""

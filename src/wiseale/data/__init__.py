@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from wiseale import config
-from wiseale.data.dataset import Dataset, DatasetSource, Preset, Rows
+from wiseale.data.dataset import Dataset, DatasetSource, Preset, Progress, Rows
 from wiseale.errors import DataError
 
 __all__ = ["Dataset", "DatasetSource", "Preset", "Rows", "default_data_root", "load_dataset"]
@@ -35,16 +35,16 @@ def is_path(spec: str) -> bool:
     return os.sep in name or "/" in name or split_path(spec)[0].exists()
 
 
-def load_dataset(spec: str, data_root: Path | None = None) -> Dataset:
-    """The dataset a data argument names: ``"sine:n=20000"``, or a path."""
+def load_dataset(spec: str, data_root: Path | None = None, progress: Progress | None = None) -> Dataset:
+    """The dataset a data argument names: ``"sine:n=20000"``, or a path; progress is told of packing and rendering."""
     if not spec:
         raise DataError("no data given: name a dataset (sine, ...) or a file")
     if is_path(spec):
         from wiseale.data.source import load_path
 
-        return load_path(spec)
+        return load_path(spec, progress=progress)
     name = config.parse_spec(spec)[0]
     if "." in name:
         raise DataError(f"no file {spec}: check the path")
     source: DatasetSource = config.build("dataset", spec)
-    return source.load(data_root or default_data_root())
+    return source.load(data_root or default_data_root(), progress)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
@@ -84,9 +84,17 @@ class Dataset:
         return self.train.x.shape[1:]
 
 
+Progress = Callable[[int, int], None]
+"""Told the rows done and the rows in all while a set is packed, first with what an earlier attempt left done."""
+
+
 class DatasetSource(Protocol):
     """A registered dataset: a frozen dataclass of settings that can load itself."""
 
-    def load(self, data_root: Path) -> Dataset:
+    def load(self, data_root: Path, progress: Progress | None = None) -> Dataset:
         """Read or generate the set; ``data_root`` is where files of known datasets lie."""
+        ...
+
+    def status(self, data_root: Path) -> str:
+        """Whether it can be loaded here, in a few words."""
         ...

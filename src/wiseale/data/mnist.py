@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from wiseale.config import Settings, setting
-from wiseale.data.dataset import Dataset, Preset, Reading, Rows
+from wiseale.data.dataset import Dataset, Preset, Progress, Reading, Rows
 from wiseale.data.fingerprint import fingerprint
 from wiseale.data.idx import read_idx
 from wiseale.data.idx_sets import FASHION_MNIST, MNIST, IdxSet, find_file
@@ -21,7 +21,7 @@ _PIXELS = (28, 28)
 
 @dataclass(frozen=True)
 class Mnist(Settings):
-    """Handwritten digits, binarised at one half unless told otherwise."""
+    """Handwritten digits, binarised at one half by default."""
 
     binarize: Literal["false", "threshold", "dynamic"] = setting(
         "threshold", "false, at 1/2 (threshold), or drawn anew each time"
@@ -30,7 +30,15 @@ class Mnist(Settings):
 
     files: ClassVar[IdxSet] = MNIST
 
-    def load(self, data_root: Path) -> Dataset:
+    def status(self, data_root: Path) -> str:
+        """Whether the four files are there."""
+        try:
+            found = [find_file(self.files, file, data_root) for file in self.files.files]
+        except DataError:
+            return f"not found: wiseale data fetch {self.files.name}"
+        return f"in {found[0].parent}"
+
+    def load(self, data_root: Path, progress: Progress | None = None) -> Dataset:
         """Read the four files, raw or gzipped, from the set's folder under the data root."""
         paths = [find_file(self.files, file, data_root) for file in self.files.files]
         reading = _READINGS[self.binarize]
@@ -54,7 +62,10 @@ class Mnist(Settings):
 
 @dataclass(frozen=True)
 class FashionMnist(Mnist):
-    """Articles of clothing; grey by default, since their shades are what tells many of them apart."""
+    """Articles of clothing, grey by default.
+
+    Their shades are what tells many of them apart.
+    """
 
     binarize: Literal["false", "threshold", "dynamic"] = setting(
         "false", "false, at 1/2 (threshold), or drawn anew each time"

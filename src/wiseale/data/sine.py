@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from wiseale.config import Settings, setting
-from wiseale.data.dataset import Dataset, Preset, Rows
+from wiseale.data.dataset import Dataset, Preset, Progress, Rows
 from wiseale.data.fingerprint import fingerprint
 
 _CHUNK = 8192  # waves made at a time, so that temporaries stay small
@@ -17,7 +17,10 @@ _CHUNK = 8192  # waves made at a time, so that temporaries stay small
 
 @dataclass(frozen=True)
 class Sine(Settings):
-    """``length`` samples over one second; f ~ U(0, 20) Hz, φ ~ U(0, 2π), A ~ U(0, 2), noise ε ~ N(0, noise²)."""
+    """Sine waves of random frequency, phase and amplitude.
+
+    ``length`` samples over one second; f ~ U(0, 20) Hz, φ ~ U(0, 2π), A ~ U(0, 2), noise ε ~ N(0, noise²).
+    """
 
     n: int = setting(200_000, "training waves", minimum=2)
     n_test: int = setting(10_000, "test waves, drawn from another seed", minimum=1)
@@ -27,7 +30,11 @@ class Sine(Settings):
     max_amplitude: float = setting(2.0, "largest amplitude", above=0)
     seed: int = setting(0, "seed of the generator", minimum=0)
 
-    def load(self, data_root: Path) -> Dataset:
+    def status(self, data_root: Path) -> str:
+        """Always there."""
+        return "made in memory"
+
+    def load(self, data_root: Path, progress: Progress | None = None) -> Dataset:
         """Make the set; the data root is not used."""
         train, test = self._rows(self.n, stream=0), self._rows(self.n_test, stream=1)
         return Dataset(

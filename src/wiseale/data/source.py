@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Protocol
 
 from wiseale.config import SettingError, Settings, from_values, parse_spec
-from wiseale.data.dataset import Dataset
+from wiseale.data.dataset import Dataset, Progress
+from wiseale.data.image_folder import load_images
 from wiseale.errors import ConfigError, DataError
 
 READERS = {
@@ -32,17 +33,19 @@ class FileReader(Protocol):
         ...
 
 
-def load_path(spec: str, *, training: bool = True) -> Dataset:
-    """The dataset in a file: ``"sales.csv"``, ``"sales.csv:columns=price,qty,labels=region"``.
+def load_path(spec: str, *, training: bool = True, progress: Progress | None = None) -> Dataset:
+    """The dataset in a file or folder: ``"sales.csv"``, ``"sales.csv:columns=price,qty,labels=region"``.
 
     Its name is the absolute path with the settings given, so that it can be loaded again from anywhere.
     """
     path, settings = split_path(spec)
     if not path.exists():
         raise DataError(f"no file {path}: check the path")
+    if path.is_dir() or path.suffix.lower() == ".zip":
+        return load_images(path, parse_spec(f":{settings}")[1], progress)
     reader = READERS.get(path.suffix.lower())
     if reader is None or not path.is_file():
-        raise DataError(f"cannot read {path}: wiseale reads {', '.join(READERS)}")
+        raise DataError(f"cannot read {path}: wiseale reads {', '.join(READERS)}, folders and .zip of images")
     module, _, attribute = reader.partition(":")
     cls = getattr(importlib.import_module(module), attribute)
     source: FileReader = _build(cls, path, settings)

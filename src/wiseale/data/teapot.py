@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 import os
-import shutil
-import tempfile
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -19,9 +16,9 @@ import numpy.typing as npt
 
 from wiseale.config import Settings, setting
 from wiseale.data import cache_root
-from wiseale.data.dataset import Dataset, Preset, Rows
+from wiseale.data.dataset import Dataset, Preset, Progress, Rows
+from wiseale.data.pack import Pack, pack_chunks
 from wiseale.data.teapot_render import render
-from wiseale.errors import DataError
 
 Images = npt.NDArray[np.uint8]
 Factors = dict[str, npt.NDArray[np.float64]]
@@ -37,43 +34,43 @@ _DRAWS = 8  # 64-bit numbers set aside for an image: two steps of Philox, which 
 
 @dataclass(frozen=True)
 class Teapot(Settings):
-    """``n`` pictures, every one in a pose of its own; the first 8 tenths train, then 1 validation, then 1 test.
+    """Rendered teapots, every one in a pose and colour of its own.
 
-    Image i is a function of (seed, i) alone. The training loop holds out rows of the training part itself, so
-    :meth:`load` leaves the validation tenth aside, for comparison with work that uses it; :meth:`rows` returns it.
+    The first 8 tenths train, then 1 validation, then 1 test. Image i is a function of (seed, i) alone. The training
+    loop holds out rows of the training part itself, so :meth:`load` leaves the validation tenth aside, for comparison
+    with work that uses it; :meth:`rows` returns it.
     """
 
     n: int = setting(200_000, "pictures: .8 train, .1 validation (set aside), .1 test", minimum=10)
     seed: int = setting(0, "seed of the poses and colours", minimum=0)
 
-    def load(self, data_root: Path) -> Dataset:
+    def status(self, data_root: Path) -> str:
+        """Rendered already, or on first use."""
+        return "rendered" if self._folder().exists() else "rendered on first use (wiseale data pack teapot)"
+
+    def load(self, data_root: Path, progress: Progress | None = None) -> Dataset:
         """Render the set into the cache folder, or find it there; the data root is not used."""
-        path = self._cached() / "sha256"
-        try:
-            fingerprint = path.read_text(encoding="ascii")
-        except OSError:
-            raise _damaged(path) from None
+        pack = self._pack(progress)
         return Dataset(
             name="teapot",
             train=self.rows("train"),
             test=self.rows("test"),
             preset=Preset(
-                network="teapot", likelihood="gaussian", latent_dim=10, batch_size=64, max_epochs=30, lr=1e-3
+                network="conv2d:channels=32,32,64,64",
+                likelihood="gaussian",
+                latent_dim=10,
+                batch_size=min(64, self.n * 8 // 10),
+                max_epochs=30,
             ),
-            fingerprint=fingerprint,
+            fingerprint=pack.metadata.sha256,
             circular={"azimuth": 2 * math.pi},
         )
 
     def rows(self, split: Literal["train", "validation", "test"]) -> Rows:
         """One part of the set, its pictures memory-mapped."""
-        path = self._cached() / "images.npy"
-        try:
-            images = np.load(path, mmap_mode="r")
-        except (OSError, ValueError):
-            raise _damaged(path) from None
         train, test = self.n * 8 // 10, self.n - self.n // 10
         start, stop = {"train": (0, train), "validation": (train, test), "test": (test, self.n)}[split]
-        return Rows(images[start:stop], reading="unit", factors=self.factors(start, stop))
+        return Rows(self._pack().x[start:stop], reading="unit", factors=self.factors(start, stop))
 
     def factors(self, start: int, stop: int) -> Factors:
         """What images start, …, stop − 1 are made from, each (stop − start,)."""
@@ -109,46 +106,17 @@ class Teapot(Settings):
                 for future in waiting:
                     future.cancel()
 
-    def _cached(self) -> Path:
-        """The folder of this set's pictures, rendered first if need be: whole, or not there."""
-        folder = cache_root() / "teapot" / f"v{_VERSION}-seed{self.seed}-n{self.n}"
-        if folder.exists():
-            return folder
-        try:
-            folder.parent.mkdir(parents=True, exist_ok=True)
-            partial = Path(tempfile.mkdtemp(prefix=f"{folder.name}.", suffix=".partial", dir=folder.parent))
-        except OSError as error:
-            raise DataError(f"cannot write to {folder.parent} ({error.strerror}): set $WISEALE_CACHE") from None
-        try:
-            self._write(partial)
-            try:
-                partial.rename(folder)
-            except OSError:
-                if not folder.exists():  # else another process was faster, with the same pictures
-                    raise
-        except OSError as error:
-            need = self.n * 3 * SIZE**2 / 1e9
-            raise DataError(
-                f"cannot keep {self.n} teapots ({need:.1f} GB) in {folder.parent} ({error.strerror}): "
-                "make room, take fewer (teapot:n=20000) or set $WISEALE_CACHE"
-            ) from None
-        finally:
-            shutil.rmtree(partial, ignore_errors=True)
-        return folder
+    def _folder(self) -> Path:
+        return cache_root() / "teapot" / f"v{_VERSION}-seed{self.seed}-n{self.n}"
 
-    def _write(self, folder: Path) -> None:
-        digest = hashlib.sha256()
-        with open(folder / "images.npy", "wb") as file, open(folder / "sha256", "w", encoding="ascii") as name:
-            header = {"descr": "|u1", "fortran_order": False, "shape": (self.n, 3, SIZE, SIZE)}
-            np.lib.format.write_array_header_1_0(file, header)
-            for images, _ in self.chunks(0, self.n):
-                digest.update(images.data)
-                file.write(images.data)
-            name.write(digest.hexdigest())
-            for written in (file, name):
-                written.flush()
-                os.fsync(written.fileno())
-
-
-def _damaged(path: Path) -> DataError:
-    return DataError(f"{path} is damaged: delete the folder it is in, and it will be rendered again")
+    def _pack(self, progress: Progress | None = None) -> Pack:
+        """The pictures, rendered first if need be; rendering that was interrupted goes on where it stopped."""
+        return pack_chunks(
+            self._folder(),
+            self.n,
+            (3, SIZE, SIZE),
+            lambda start: (images for images, _ in self.chunks(start, self.n)),
+            self.factors(0, self.n),
+            source=f"teapot v{_VERSION} seed {self.seed}",
+            progress=progress,
+        )

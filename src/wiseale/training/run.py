@@ -17,15 +17,17 @@ import numpy as np
 import numpy.typing as npt
 import safetensors
 import torch
+from torch import nn
 
 import wiseale
 from wiseale import config
-from wiseale.config import TrainConfig
+from wiseale.config import SettingError, TrainConfig
 from wiseale.data import Dataset, load_dataset
 from wiseale.errors import DivergenceError, RunError
-from wiseale.modelfile import ModelConfig, save_model
-from wiseale.networks.model import parameter_count, seeded
+from wiseale.modelfile import ModelConfig, load_model, save_model
+from wiseale.networks.model import Model, parameter_count, seeded
 from wiseale.objectives import make_objective
+from wiseale.priors import OwnPrior
 from wiseale.training.batches import Batches, fit_units
 from wiseale.training.checkpoint import Learner, load_newest, save_checkpoint
 from wiseale.training.loop import EpochRecord, fit
@@ -36,6 +38,9 @@ from wiseale.training.run_directory import RunDirectory, append_line, refuse_exi
 
 class Display(Protocol):
     """What a person sees of a run."""
+
+    def loading(self, done: int, total: int) -> None:
+        """Data is being packed or rendered."""
 
     def started(self, facts: Mapping[str, Any]) -> None:
         """Training begins, or goes on."""
@@ -58,9 +63,10 @@ class Outcome:
 def start(asked: TrainConfig, out: Path, display: Display) -> Outcome:
     """Train a new run in ``out``; anything wrong with the request is an error before anything is written."""
     refuse_existing(out)
-    dataset = load_dataset(asked.data, Path(asked.data_root) if asked.data_root else None)
+    dataset = load_dataset(asked.data, Path(asked.data_root) if asked.data_root else None, display.loading)
     resolved = resolve(asked, dataset)
     work = _Work.prepare(resolved, dataset)
+    take_weights(work.learner.model, resolved.init_from)
     complete = dataclasses.asdict(resolved) | {"resolved": work.facts}
     run = RunDirectory.create(out, complete, _environment(resolved, dataset.fingerprint))
     with run.locked():
@@ -80,9 +86,25 @@ def resume(path: Path, display: Display) -> Outcome:
         if dataset.fingerprint != facts.get("data_fingerprint"):
             raise RunError(f"{resolved.data} is not the data this run was started with: its content has changed")
         work = _Work.prepare(resolved, dataset)
-        load_newest(run.checkpoints, work.learner)
+        if load_newest(run.checkpoints, work.learner) is None:
+            take_weights(work.learner.model, resolved.init_from)
         run.cut_after(work.learner.progress.epoch)
         return work.carry_out(run, display)
+
+
+def take_weights(model: Model, init_from: str | None) -> None:
+    """Give a model the weights of a finished run's, or of a model file's; its own units stay."""
+    if init_from is None:
+        return
+    source, _ = load_model(Path(init_from))
+    source.units, source.prior = model.units, None
+    given, own = source.state_dict(), model.state_dict()
+    for name in sorted(given.keys() | own.keys()):
+        shapes = [list(state[name].shape) if name in state else "none" for state in (given, own)]
+        if shapes[0] != shapes[1]:
+            problem = f"{init_from} does not fit this run's network: {name} is {shapes[0]} there and {shapes[1]} here"
+            raise SettingError("init_from", problem)
+    model.load_state_dict(given)
 
 
 @dataclass
@@ -149,7 +171,10 @@ class _Work:
         save_checkpoint(run.checkpoints, self.learner)
         if self.learner.best is not None:
             self.learner.modules.load_state_dict(self.learner.best)
-        save_model(run.model, self.learner.model, self.made_of)
+        model, objective = self.learner.model, self.learner.objective
+        if isinstance(objective, nn.Module) and isinstance(objective, OwnPrior):
+            model.prior = objective
+        save_model(run.model, model, self.made_of)
         return Outcome(run.path)
 
 

@@ -1,0 +1,111 @@
+"""``wiseale data list|info|fetch|pack``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+ROOT = click.option("--data-root", type=click.Path(path_type=Path), help="where datasets lie [default: $WISEALE_DATA]")
+
+
+@click.group()
+def command() -> None:
+    """Datasets: what they are, where they are, and how to get them."""
+
+
+@command.command("list")
+@ROOT
+def list_datasets(data_root: Path | None) -> None:
+    """List the known datasets and whether they can be used here."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    from wiseale import config, registry
+    from wiseale.data import default_data_root
+
+    root = data_root or default_data_root()
+    table = Table("dataset", "what it is", "here", box=box.SIMPLE_HEAD)
+    for name in registry.names("dataset"):
+        source = config.build("dataset", name)
+        table.add_row(name, str(type(source).__doc__).splitlines()[0], source.status(root))
+    console = Console()
+    console.print(table)
+    console.print("Paths work too: .npy .npz .csv .tsv .parquet, a folder or a .zip of images.", highlight=False)
+
+
+@command.command()
+@click.argument("data")
+@ROOT
+@click.option("-o", "--out", type=click.Path(path_type=Path), help="PNG to write [default: NAME.png here]")
+def info(data: str, data_root: Path | None, out: Path | None) -> None:
+    """Show shape, range and counts of DATA, and draw a contact sheet, example traces or histograms."""
+    from wiseale.cli.progress import loading_bar
+    from wiseale.data import load_dataset
+
+    with loading_bar() as progress:
+        dataset = load_dataset(data, data_root, progress)
+
+    import numpy as np
+    import torch
+    from rich.console import Console
+
+    from wiseale.data.defaults import describe
+    from wiseale.figures.contact_sheet import contact_sheet
+    from wiseale.training.batches import interpret
+
+    shown = dataset.train.take(np.linspace(0, len(dataset.train) - 1, min(64, len(dataset.train))).astype(int))
+    x = interpret(shown.x, shown.reading, torch.Generator().manual_seed(0)).numpy()
+    figure = contact_sheet(x, dataset.columns)
+    out = out or Path(f"{Path(dataset.name.partition(':')[0]).stem}.png")
+    figure.savefig(out, dpi=150)
+    console = Console(highlight=False, soft_wrap=True)
+    console.print(f"{dataset.name}: {describe(dataset)}", markup=False)
+    console.print(f"rows: {len(dataset.train):,} train, {len(dataset.test) if dataset.test else 0:,} test")
+    console.print(f"range of {len(x)} rows: {x.min():g} to {x.max():g}, mean {x.mean():.4g}")
+    for name, values in dataset.train.factors.items():
+        console.print(f"factor {name}: {_summary(np.asarray(values))}", markup=False)
+    console.print(f"fingerprint: {dataset.fingerprint}")
+    console.print(f"picture: {out}")
+
+
+@command.command()
+@click.argument("name")
+@click.option("--from", "source", type=click.Path(path_type=Path), help="a folder that has the files already")
+@ROOT
+def fetch(name: str, source: Path | None, data_root: Path | None) -> None:
+    """Put MNIST or Fashion-MNIST under the data root: from mirrors, checked by SHA-256, or from a folder."""
+    from wiseale.cli.progress import download_bar
+    from wiseale.data import default_data_root
+    from wiseale.data.fetch import fetch as fetch_files
+
+    with download_bar() as progress:
+        paths = fetch_files(name, data_root or default_data_root(), source, progress)
+    for path in paths:
+        print(path)
+
+
+@command.command()
+@click.argument("data")
+@ROOT
+def pack(data: str, data_root: Path | None) -> None:
+    """Decode or generate DATA once into the cache, so that training opens it at once."""
+    from wiseale.cli.progress import loading_bar
+    from wiseale.data import load_dataset
+
+    with loading_bar() as progress:
+        dataset = load_dataset(data, data_root, progress)
+    print(f"{dataset.name}: {len(dataset.train):,} rows to train on, {len(dataset.test or ()):,} to test on")
+
+
+def _summary(values: object) -> str:
+    import numpy as np
+
+    known = np.asarray(values)
+    kinds, counts = np.unique(known, return_counts=True)
+    if len(kinds) <= 20:
+        return ", ".join(f"{kind}: {count:,}" for kind, count in zip(kinds, counts, strict=True))
+    if known.dtype.kind in "if":
+        return f"{known.min():.4g} to {known.max():.4g}"
+    return f"{len(kinds):,} values"

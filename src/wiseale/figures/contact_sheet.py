@@ -1,0 +1,64 @@
+"""What a dataset looks like: a sheet of images, traces of signals, histograms of columns."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+from matplotlib.figure import Figure
+
+from wiseale.figures.style import PALETTE, new_figure
+
+Values = npt.NDArray[np.float32]
+
+
+def contact_sheet(x: Values, columns: tuple[str, ...] = ()) -> Figure:
+    """Rows of any kind, in the user's units: images (n, C, H, W), signals (n, C, L) or tables (n, features)."""
+    if x.ndim == 4:
+        return image_grid(x)
+    if x.ndim == 3:
+        return _traces(x)
+    return _histograms(x, columns)
+
+
+def image_grid(x: Values, across: int = 8) -> Figure:
+    """Images in [0, 1], (n, 1 or 3, H, W), side by side."""
+    down = math.ceil(len(x) / across)
+    height, width = x.shape[2:]
+    sheet = np.ones((down * (height + 1), across * (width + 1), 3), np.float32)
+    for number, image in enumerate(x):
+        top, left = number // across * (height + 1), number % across * (width + 1)
+        pixels = image if len(image) == 3 else np.repeat(image[:1], 3, 0)
+        sheet[top : top + height, left : left + width] = np.clip(pixels, 0, 1).transpose(1, 2, 0)
+    figure = new_figure(0.9 * across, 0.9 * down * height / width)
+    ax = figure.subplots()
+    ax.imshow(sheet, interpolation="nearest")
+    ax.set_axis_off()
+    return figure
+
+
+def _traces(x: Values) -> Figure:
+    shown = x[:12]
+    figure = new_figure(9, 1.1 * math.ceil(len(shown) / 3) + 0.3)
+    grid = figure.subplots(math.ceil(len(shown) / 3), 3, squeeze=False).flat
+    for ax in grid:
+        ax.tick_params(labelsize=7)
+    for ax, signal in zip(grid, shown, strict=False):
+        for channel, values in enumerate(signal):
+            ax.plot(values, linewidth=1, color=PALETTE[channel % len(PALETTE)])
+    return figure
+
+
+def _histograms(x: Values, columns: tuple[str, ...]) -> Figure:
+    shown = min(16, x.shape[1])
+    figure = new_figure(9, 1.4 * math.ceil(shown / 4) + 0.3)
+    axes = list(figure.subplots(math.ceil(shown / 4), 4, squeeze=False).flat)
+    for column, ax in enumerate(axes):
+        if column >= shown:
+            ax.set_axis_off()
+            continue
+        ax.hist(x[:, column], bins=40, color=PALETTE[0])
+        ax.set_title(columns[column] if columns else f"column {column}", fontsize=8, parse_math=False)
+        ax.tick_params(labelsize=7)
+    return figure

@@ -1,0 +1,165 @@
+"""The whole evaluation: of trained runs, of deterministic encoders, and against its own documentation."""
+
+import dataclasses
+import json
+import math
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from tests.evaluation.models import LinearGaussian, case_of
+
+from wiseale.cli.display import PlainDisplay
+from wiseale.config import TrainConfig
+from wiseale.data import Rows
+from wiseale.evaluation.case import Case
+from wiseale.evaluation.encoded import Encoded, encode
+from wiseale.evaluation.evaluate import evaluate, measure
+from wiseale.likelihoods import GaussianFamily
+from wiseale.networks.mlp import Mlp
+from wiseale.networks.model import Model
+from wiseale.training.batches import Batches
+from wiseale.training.run import start
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "measures.md"
+NEED_A_WIDTH = {
+    "kl_posterior_prior",
+    "kl_aggregate_mc",
+    "mutual_information",
+    "elbo",
+    "nll_importance_weighted",
+    "sigma_geometric_mean",
+    "sigma_floor_fraction",
+    "separation",
+    "separation_entropy",
+    "kl_reverse_mc",
+    "jensen_shannon_mc",
+    "prior_mass_covered",
+}
+
+
+def trained(data, out, **settings):
+    config = TrainConfig(data=str(data), max_epochs=1, batch_size=16, threads=1, **settings)
+    start(config, out, PlainDisplay())
+    return out
+
+
+@pytest.fixture(scope="module")
+def waves(tmp_path_factory):
+    out = tmp_path_factory.mktemp("waves") / "run"
+    return trained("sine:n=64,n_test=450,length=32", out, latent_dim=2, network="mlp:hidden=16")
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pictures")
+    levels = np.random.default_rng(0).integers(0, 256, (120, 1, 12, 12), dtype=np.uint8)
+    np.save(folder / "pictures.npy", levels)
+    return trained(folder / "pictures.npy", folder / "run", latent_dim=2, network="mlp:hidden=16", held_out=0.2)
+
+
+def complete(measures, reasons):
+    """Every name has a finite number or a reason, never both."""
+    absent = {name for name, value in measures.items() if value is None}
+    assert set(reasons) == absent
+    assert all(math.isfinite(value) for value in measures.values() if value is not None)
+
+
+def test_a_run_of_sine_waves(waves):
+    told = []
+    result = evaluate(waves, progress=lambda title, fraction: told.append((title, fraction)))
+    complete(result.measures, result.reasons)
+    assert set(result.reasons.values()) == {"the observations are not images"}
+    assert (result.n_eval, result.split) == (450, "test")
+    assert [name for names in result.groups.values() for name in names] == list(result.measures)
+    fractions = [fraction for _, fraction in told]
+    assert fractions == sorted(fractions)
+    assert (fractions[0], told[-1]) == (0, ("done", 1))
+    assert {title for title, _ in told[:-1]} == set(result.groups)
+    stored = json.loads((waves / "evaluation.json").read_text())
+    assert stored == json.loads(json.dumps(dataclasses.asdict(result)))
+    assert result.measures["mse_at_mu_frequency_quartile_1"] > 0
+    assert -result.measures["elbo"] == pytest.approx(
+        result.measures["reconstruction"] + result.measures["kl_posterior_prior"]
+    )
+    assert result.measures["nll_importance_weighted"] < -result.measures["elbo"] + 5
+
+
+def test_the_seed_decides(waves):
+    first, again, other = (evaluate(waves, seed=seed).measures for seed in (3, 3, 4))
+    assert first == again
+    changed = {name for name in first if first[name] != other[name]}
+    assert {"reconstruction", "kl_aggregate_mc", "nll_importance_weighted", "separation", "kl_reverse_mc"} <= changed
+    assert not changed & {"mse_at_mu", "kl_posterior_prior", "kl_aggregate_jensen_upper_bound", "mig"}
+
+
+def test_a_run_of_pictures(pictures):
+    result = evaluate(pictures, nll_samples=0)
+    complete(result.measures, result.reasons)
+    assert result.measures["psnr"] > 0
+    assert -1 < result.measures["ssim"] < 1
+    assert result.reasons["separation"] == "needs batches of 64 rows, there are 24"
+    assert result.reasons["nll_importance_weighted"] == "no importance samples were asked for"
+    # Standardised inside the model: 144 entries, each divided by the same scale.
+    assert result.measures["log_jacobian"] == pytest.approx(-144 * math.log(256 / math.sqrt(12) / 255), rel=0.02)
+
+
+def test_every_measure_is_defined_in_the_documentation(waves, pictures):
+    headings = re.findall(r"^### (`.+`)$", DOCUMENT.read_text(encoding="utf-8"), re.M)
+    defined = [name for heading in headings for name in re.findall(r"`([^`]+)`", heading)]
+    assert len(defined) == len(set(defined))
+    measured = set(evaluate(waves).measures) | set(evaluate(pictures).measures)
+    general = {re.sub("_(frequency|phase|amplitude)(?=$|_quartile)", "_FACTOR", name) for name in measured}
+    general = {re.sub("_quartile_[1-4]$", "_quartile_Q", name) for name in general}
+    assert general == set(defined)
+
+
+def deterministic_case(n=200, factors=None):
+    torch.manual_seed(0)
+    model = Model(Mlp(hidden=(8,)), (6,), 2, GaussianFamily(), stochastic=False).eval()
+    rows = Batches(Rows(np.random.default_rng(0).normal(size=(n, 6)).astype(np.float32)))
+    return Case(Encoded(model, rows, encode(model, rows), model.sigma_min, "test", factors or {}))
+
+
+def test_a_deterministic_encoder_has_no_measure_that_needs_a_width():
+    found, groups = measure(deterministic_case())
+    complete(found.measures, found.reasons)
+    why = "the encoder is deterministic: its posteriors have no width"
+    nulls = {name for name, reason in found.reasons.items() if reason == why}
+    assert nulls >= NEED_A_WIDTH
+    kept = {"mse", "active_units", "code_density", "code_coverage", "reconstruction_rise", "path_curvature"}
+    assert all(found.measures[name] is not None for name in kept)
+    assert found.measures["reconstruction"] == found.measures["reconstruction_at_mu"]
+    assert set(groups) >= {"separation", "compactness", "likelihood"}
+
+
+def test_names_are_the_same_with_and_without_a_width():
+    model = LinearGaussian(x_dim=6, latent_dim=2)
+    with_width, _ = measure(case_of(model, model.draw(200), nll_samples=2))
+    assert list(with_width.measures) == list(measure(deterministic_case())[0].measures)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 7])
+def test_few_rows_give_numbers_or_reasons(n):
+    model = LinearGaussian()
+    found, _ = measure(case_of(model, model.draw(n), nll_samples=2))
+    complete(found.measures, found.reasons)
+    assert found.measures["mse"] is not None
+
+
+def test_labels_in_words_are_taken_as_classes(tmp_path):
+    generator = np.random.default_rng(0)
+    lines = ["a,b,c,city,price"]
+    for _ in range(900):
+        a, b, c, price = generator.normal(size=4)
+        lines.append(f"{a},{b},{c},{('Bonn', 'Köln')[int(a > 0)]},{price}")
+    (tmp_path / "table.csv").write_text("\n".join(lines), encoding="utf-8")
+    data = f"{tmp_path / 'table.csv'}:labels=city,price"
+    run = trained(data, tmp_path / "run", latent_dim=2, network="mlp:hidden=8", held_out=0.5)
+    result = evaluate(run)
+    complete(result.measures, result.reasons)
+    assert result.measures["dci_informativeness_city"] >= 0
+    assert "mse_at_mu_price_quartile_4" in result.measures
+    assert not any(name.startswith("mse_at_mu_city") for name in result.measures)
