@@ -38,6 +38,7 @@ class Draw(IntEnum):
     MOVE = 7
     PATHS = 8
     FACTORS = 9
+    OWN_BOUND = 10
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ class Case:
         missing: dict[Need, str] = {}
         if not self.encoded.model.stochastic:
             missing["width"] = "the encoder is deterministic: its posteriors have no width"
-        if not getattr(self.encoded.model, "normal_prior", True):
+        if self.encoded.model.prior is not None:
             missing["normal prior"] = "the model's prior is not N(0, I)"
         return missing
 
