@@ -38,6 +38,7 @@ class Draw(IntEnum):
     MOVE = 7
     PATHS = 8
     FACTORS = 9
+    OWN_BOUND = 10
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from wiseale.evaluation import compactness, coverage, likelihood, prior_match, separation, widths
+from wiseale.evaluation import compactness, coverage, elbo, likelihood, prior_match, separation, widths
 from wiseale.evaluation.case import Case, Need, Tick
 from wiseale.evaluation.disentanglement import disentanglement
 from wiseale.evaluation.factor_detail import factor_detail
@@ -35,6 +35,7 @@ PARTS = (
     Part("reconstruction", reconstruction),
     Part("reconstruction", image_quality),
     Part("match with the prior", prior_match.prior_match, ("width", "normal prior"), prior_match.NAMES),
+    Part("likelihood", elbo.elbo, ("width",), elbo.NAMES),
     Part("likelihood", likelihood.likelihood, ("width", "normal prior"), likelihood.NAMES),
     Part("use of the units", widths.active_units),
     Part("use of the units", widths.widths, ("width",), widths.NAMES),
