@@ -79,6 +79,9 @@ def test_a_missing_file_is_noticed(saved, name):
         ({"surprise": 1}, "schema"),
         ({"likelihood": None}, "schema"),
         ({"standardized": False}, "do not fit the network"),
+        ({"reading": "backwards"}, "schema"),
+        ({"columns": ["a", "b"]}, "schema"),
+        ({"columns": [1, 2, 3]}, "schema"),
     ],
 )
 def test_what_disagrees_is_refused(saved, changes, message):

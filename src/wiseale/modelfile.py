@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import torch
 from safetensors import SafetensorError
@@ -13,18 +13,28 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 from wiseale import config
-from wiseale.durable import to_json, verify_directory, write_directory
+from wiseale.data.dataset import Reading
+from wiseale.durable import MANIFEST, to_json, verify_directory, write_directory
 from wiseale.errors import ModelFileError, WiseAleError
 from wiseale.networks.model import Model, Standardizer, seeded
 from wiseale.objectives import make_objective
 from wiseale.priors import OwnPrior
 
 VERSION = 1
+_OURS = {"model.safetensors", "config.json", MANIFEST, "README.md", "encoder.onnx", "decoder.onnx"}
 
 
 @dataclass(frozen=True)
 class ModelConfig:
-    """What a model is made of: complete specs, so that later changes of a default change no saved model."""
+    """What a model is made of: complete specs, so that later changes of a default change no saved model.
+
+    Attributes:
+        standardized: whether the model holds the mean and scale of its data.
+        stochastic: whether its encoder has a width.
+        reading: how stored numbers become x.
+        columns: names of a table's features, in order; empty where they have none.
+        data_fingerprint: of what it was trained on; empty where that is not known.
+    """
 
     network: str
     likelihood: str
@@ -33,6 +43,9 @@ class ModelConfig:
     latent_dim: int
     standardized: bool = False
     stochastic: bool = True
+    reading: Reading = "values"
+    columns: tuple[str, ...] = ()
+    data_fingerprint: str = ""
 
     def build(self) -> Model:
         """The model with fresh weights."""
@@ -60,6 +73,17 @@ def save_model(directory: Path, model: Model, made_of: ModelConfig) -> None:
         (temporary / "config.json").write_text(to_json(settings), encoding="utf-8")
 
     write_directory(directory, fill)
+
+
+def refuse_to_replace(directory: Path) -> None:
+    """An error where writing a directory of ours would delete anything that is not ours."""
+    if not directory.exists():
+        return
+    if not directory.is_dir():
+        raise ModelFileError(f"{directory} exists and is not a directory: choose another place")
+    foreign = sorted(path.name for path in directory.iterdir() if path.name not in _OURS or path.is_dir())
+    if foreign:
+        raise ModelFileError(f"{directory} exists and holds other things ({foreign[0]}): choose another directory")
 
 
 def load_model(directory: Path) -> tuple[Model, ModelConfig]:
@@ -100,10 +124,13 @@ def _read_config(path: Path) -> ModelConfig:
         raise ModelFileError(f"{path} has version {version!r}, this wiseale reads version {VERSION}: upgrade wiseale")
     try:
         made_of = ModelConfig(**settings)
-        shape = tuple(int(n) for n in made_of.x_shape)
-        wrong = not all(isinstance(v, str) for v in (made_of.network, made_of.likelihood, made_of.objective))
+        shape, columns = tuple(int(n) for n in made_of.x_shape), tuple(made_of.columns)
+        words = (made_of.network, made_of.likelihood, made_of.objective, made_of.data_fingerprint, *columns)
+        wrong = not all(isinstance(word, str) for word in words) or made_of.reading not in get_args(Reading)
         if wrong or not shape or min(shape) < 1 or int(made_of.latent_dim) < 1:
+            raise ValueError
+        if columns and shape != (len(columns),):
             raise ValueError
     except (TypeError, ValueError):
         raise ModelFileError(f"{path} does not follow the schema of version {VERSION}") from None
-    return ModelConfig(**{**settings, "x_shape": shape})
+    return ModelConfig(**{**settings, "x_shape": shape, "columns": columns})

@@ -62,6 +62,22 @@ def test_a_constant_column_is_centred_and_keeps_its_scale():
     assert torch.all(units(torch.from_numpy(x))[:, 0] == 0)
 
 
+def test_float64_is_standardised_before_it_is_rounded():
+    """Seconds since 1970 that span a minute: float32 alone would hold them to 128 s."""
+    minute = np.random.default_rng(2).uniform(0, 60, (300, 2))
+    rows = Rows(1.7e9 + minute)
+    units = fit_units(Dataset("x", rows, None, PRESET, "", "columns"), np.arange(300))
+    expected = (minute - minute.mean(0)) / minute.std(0)
+    np.testing.assert_allclose(Batches(rows, units=units).read(torch.arange(300)).numpy(), expected, atol=1e-5)
+
+
+def test_units_stay_where_they_are_when_a_model_moves():
+    units = fit_units(Dataset("x", Rows(np.ones((4, 2)) * 1e9), None, PRESET, "", "columns"), np.arange(4))
+    moved = torch.nn.ModuleDict({"units": units}).to("meta").half()["units"]
+    assert moved.mean.dtype == torch.float64
+    assert moved.mean.device.type == "cpu"
+
+
 def test_pixels_are_standardised_after_reading(mapped):
     units = fit_units(Dataset("x", Rows(mapped, "unit"), None, PRESET, "", "global"), np.arange(40))
     read = Batches(Rows(mapped, "unit"), units=units).read(torch.arange(40))

@@ -24,7 +24,7 @@ class Rows:
     """Observations of one split.
 
     Attributes:
-        x: (n, *x_shape), float32, or uint8 to be read as ``reading`` says; a memory-mapped array serves as well.
+        x: (n, *x_shape), float32 or float64, or uint8 to be read as ``reading`` says; memory-mapped arrays serve too.
         reading: how stored numbers become x.
         factors: what is known of each row, by name, each (n,): labels or generative factors, never trained on.
     """

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Self
 
 import torch
 from torch import Tensor, nn
@@ -78,7 +78,11 @@ def _full_precision(values: Tensor) -> Tensor:
 
 
 class Standardizer(nn.Module):
-    """x ↔ (x − mean) / scale, kept with the weights so that a model takes and returns the user's units."""
+    """x ↔ (x − mean) / scale, kept with the weights so that a model takes and returns the user's units.
+
+    It stays on the CPU and in its own precision (float64 where it was fitted), wherever the rest of the model is moved:
+    rows are standardised before they go to the device, and a large offset must not be rounded before it is subtracted.
+    """
 
     mean: Tensor
     scale: Tensor
@@ -95,6 +99,9 @@ class Standardizer(nn.Module):
     def inverse(self, x: Tensor) -> Tensor:
         """From the network's units to the user's."""
         return x * self.scale + self.mean
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        return self
 
     def log_jacobian(self, x_shape: tuple[int, ...]) -> float:
         """log |d forward / dx|, nats: added to a log density in the network's units it gives the user's."""

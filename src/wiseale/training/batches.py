@@ -12,6 +12,7 @@ from wiseale.networks.model import Standardizer
 from wiseale.training.randomness import generator
 
 _IN_MEMORY_BYTES = 2 << 30  # sets that are larger as float32 are read batch by batch
+_BLOCK_ENTRIES = 1 << 20  # numbers converted at a time
 
 
 class Batches:
@@ -38,8 +39,7 @@ class Batches:
         fits = rows.x.size * 4 <= _IN_MEMORY_BYTES
         self._tensor: Tensor | None = None
         if fits and rows.reading != "dynamic":
-            chosen = rows.x if index is None else rows.x[index]
-            self._tensor = self._convert(chosen, 0).to(self._device)
+            self._tensor = self._convert_all().to(self._device)
 
     def __len__(self) -> int:
         return self._n
@@ -51,15 +51,26 @@ class Batches:
         rows = positions if self._index is None else self._index[positions]
         return self._convert(self._rows.x[rows.numpy()], counter).to(self._device, non_blocking=True)
 
+    def _convert_all(self) -> Tensor:
+        """Every chosen row, block by block, so that nothing but the result is large."""
+        result = torch.empty((self._n, *self._rows.x.shape[1:]))
+        size = max(1, _BLOCK_ENTRIES // max(1, result[:1].numel()))
+        for start in range(0, self._n, size):
+            part = slice(start, start + size)
+            stored = self._rows.x[part] if self._index is None else self._rows.x[self._index[part].numpy()]
+            result[part] = self._convert(stored, 0)
+        return result
+
     def _convert(self, stored: Array, counter: int) -> Tensor:
         x = interpret(stored, self._rows.reading, generator(self._seed, "binarize", counter))
-        return x if self._units is None else self._units(x)
+        return (x if self._units is None else self._units(x)).float()
 
 
 def interpret(stored: Array, reading: Reading, draws: torch.Generator) -> Tensor:
-    """Stored numbers as x, float32."""
+    """Stored numbers as x: float32, or float64 as they came, to be rounded once they are standardised."""
     if reading == "values":
-        return torch.from_numpy(np.require(stored, np.float32, ["C", "W"]))
+        kept = np.float64 if stored.dtype == np.float64 else np.float32
+        return torch.from_numpy(np.require(stored, kept, ["C", "W"]))
     levels = torch.from_numpy(np.require(stored, requirements=["C", "W"]))
     if reading == "threshold":
         return (levels >= 128).float()
@@ -74,7 +85,7 @@ def fit_units(dataset: Dataset, index: npt.NDArray[np.int64]) -> Standardizer | 
     mean, variance = _moments(dataset.train, index, per_entry=dataset.scaling == "columns")
     scale = np.sqrt(variance)
     scale = np.where(scale > 1e-12 * np.maximum(np.abs(mean), 1e-300), scale, 1.0)
-    return Standardizer(torch.from_numpy(np.asarray(mean)).float(), torch.from_numpy(np.asarray(scale)).float())
+    return Standardizer(torch.from_numpy(np.asarray(mean)), torch.from_numpy(np.asarray(scale)))
 
 
 def _moments(

@@ -17,7 +17,6 @@ import numpy as np
 import numpy.typing as npt
 import safetensors
 import torch
-from torch import nn
 
 import wiseale
 from wiseale import config
@@ -27,7 +26,6 @@ from wiseale.errors import DivergenceError, RunError
 from wiseale.modelfile import ModelConfig, load_model, save_model
 from wiseale.networks.model import Model, parameter_count, seeded
 from wiseale.objectives import make_objective
-from wiseale.priors import OwnPrior
 from wiseale.training.batches import Batches, fit_units
 from wiseale.training.checkpoint import Learner, load_newest, save_checkpoint
 from wiseale.training.loop import EpochRecord, fit
@@ -65,7 +63,8 @@ def start(asked: TrainConfig, out: Path, display: Display) -> Outcome:
     refuse_existing(out)
     dataset = load_dataset(asked.data, Path(asked.data_root) if asked.data_root else None, display.loading)
     resolved = resolve(asked, dataset)
-    work = _Work.prepare(resolved, dataset)
+    _use_threads(resolved)
+    work = Work.prepare(resolved, dataset)
     take_weights(work.learner.model, resolved.init_from)
     complete = dataclasses.asdict(resolved) | {"resolved": work.facts}
     run = RunDirectory.create(out, complete, _environment(resolved, dataset.fingerprint))
@@ -85,7 +84,8 @@ def resume(path: Path, display: Display) -> Outcome:
         dataset = load_dataset(resolved.data, Path(resolved.data_root) if resolved.data_root else None)
         if dataset.fingerprint != facts.get("data_fingerprint"):
             raise RunError(f"{resolved.data} is not the data this run was started with: its content has changed")
-        work = _Work.prepare(resolved, dataset)
+        _use_threads(resolved)
+        work = Work.prepare(resolved, dataset)
         if load_newest(run.checkpoints, work.learner) is None:
             take_weights(work.learner.model, resolved.init_from)
         run.cut_after(work.learner.progress.epoch)
@@ -107,8 +107,13 @@ def take_weights(model: Model, init_from: str | None) -> None:
     model.load_state_dict(given)
 
 
+def _use_threads(resolved: TrainConfig) -> None:
+    assert resolved.threads
+    torch.set_num_threads(resolved.threads)
+
+
 @dataclass
-class _Work:
+class Work:
     """Everything the loop needs, built from resolved settings and data."""
 
     learner: Learner
@@ -119,9 +124,9 @@ class _Work:
     facts: dict[str, Any]
 
     @classmethod
-    def prepare(cls, resolved: TrainConfig, dataset: Dataset) -> _Work:
-        assert resolved.threads and resolved.network and resolved.likelihood and resolved.latent_dim  # noqa: PT018
-        torch.set_num_threads(resolved.threads)
+    def prepare(cls, resolved: TrainConfig, dataset: Dataset) -> Work:
+        """A learner at step 0 and its batches; nothing outside is changed."""
+        assert resolved.network and resolved.likelihood and resolved.latent_dim  # noqa: PT018
         train_rows, held_rows = split_rows(len(dataset.train), resolved.held_out, resolved.seed)
         plan = make_plan(resolved)
         objective = make_objective(resolved.objective).at_scale(plan.batch_size, len(train_rows))
@@ -133,6 +138,9 @@ class _Work:
             latent_dim=resolved.latent_dim,
             standardized=dataset.scaling != "none",
             stochastic=objective.stochastic,
+            reading=dataset.train.reading,
+            columns=dataset.columns,
+            data_fingerprint=dataset.fingerprint,
         )
         with seeded(derive_seed(resolved.seed, "weights")):
             model = made_of.build()
@@ -169,12 +177,7 @@ class _Work:
         if not complete:
             return Outcome(run.path, recorder.signal)
         save_checkpoint(run.checkpoints, self.learner)
-        if self.learner.best is not None:
-            self.learner.modules.load_state_dict(self.learner.best)
-        model, objective = self.learner.model, self.learner.objective
-        if isinstance(objective, nn.Module) and isinstance(objective, OwnPrior):
-            model.prior = objective
-        save_model(run.model, model, self.made_of)
+        save_model(run.model, self.learner.finish(), self.made_of)
         return Outcome(run.path)
 
 

@@ -1,0 +1,64 @@
+"""What people hand to the estimator, in the terms the rest of the package uses."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from sklearn.utils import check_random_state
+
+from wiseale import config
+from wiseale.config import Settings
+from wiseale.errors import ConfigError, DataError
+
+Standardize = Literal["auto", "none", "columns", "global"]
+
+
+class InvalidInputError(ConfigError, ValueError):
+    """A parameter or X cannot be used: one of our errors that is also what scikit-learn raises."""
+
+
+@contextmanager
+def as_value_error() -> Iterator[None]:
+    """Turn our errors about settings and data into :class:`InvalidInputError`."""
+    try:
+        yield
+    except (ConfigError, DataError) as error:
+        raise InvalidInputError(str(error)) from None
+
+
+def as_spec(kind: str, value: Any) -> str:
+    """The spec of a registered thing, given as a spec or as settings made in Python."""
+    if isinstance(value, Settings):
+        return config.spec_of(kind, value)
+    if not isinstance(value, str):
+        raise ConfigError(f"{kind} must be a name with settings, such as 'name:key=value', got {value!r}")
+    return value
+
+
+def as_seed(random_state: Any) -> int:
+    """The seed a ``random_state`` stands for; None asks the system, never numpy's global generator."""
+    if random_state is None:
+        return int.from_bytes(os.urandom(4), "little")
+    if isinstance(random_state, int | np.integer) and random_state >= 0:
+        return int(random_state)
+    return int(check_random_state(random_state).randint(2**31))
+
+
+def from_torch(values: Any) -> Any:
+    """A torch tensor as an array; anything else as it is."""
+    if not isinstance(values, torch.Tensor):
+        return values
+    if values.layout != torch.strided:
+        raise TypeError("Sparse data was passed, but dense data is required: use to_dense()")
+    values = values.detach().cpu()
+    return (values.float() if values.dtype == torch.bfloat16 else values).resolve_conj().resolve_neg().numpy()
+
+
+def is_auto(value: Any) -> bool:
+    """Whether a parameter is left to be chosen."""
+    return isinstance(value, str) and value == "auto"
