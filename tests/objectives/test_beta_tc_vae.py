@@ -21,10 +21,10 @@ def parts(mu, sigma, n=1, seed=0, beta=6.0):
     for _ in range(n):
         z = posterior.sample(torch.randn(mu.shape, generator=g, dtype=mu.dtype))
         terms = make_objective("beta_tc_vae", beta=beta)(x, posterior, z, Gaussian(x, 1.0))
-        assert float(terms.prior) == pytest.approx(
-            sum(float(value) for value in terms.details.values())
-            + (beta - 1) * float(terms.details["total_correlation"])
-        )
+        at_z = posterior.log_prob(z) - torch.distributions.Normal(0, 1).log_prob(z).sum(1)
+        torch.testing.assert_close(sum(terms.details.values()), at_z.mean())
+        extra = (beta - 1) * terms.details["total_correlation"]
+        torch.testing.assert_close(terms.prior, kl_posterior_prior(posterior).mean() + extra)
         found.append([float(value) for value in terms.details.values()])
     assert list(terms.details) == ["mutual_information", "total_correlation", "dimension_wise_kl"]
     found = np.array(found)
@@ -43,9 +43,10 @@ def test_separated_posteriors_on_a_diagonal():
     m, d = 7, 4
     mu = 100 * torch.arange(m, dtype=torch.float64)[:, None].expand(m, d).contiguous()
     sigma = torch.full((m, d), 0.3, dtype=torch.float64)
-    mean, _ = parts(mu, sigma)
+    mean, error = parts(mu, sigma, n=200)
     assert mean[:2] == pytest.approx([math.log(m), (d - 1) * math.log(m)], abs=1e-9)
-    assert mean[2] == pytest.approx(float(kl_posterior_prior(Posterior(mu, sigma)).mean()) - d * math.log(m))
+    rest = float(kl_posterior_prior(Posterior(mu, sigma)).mean()) - d * math.log(m)
+    assert mean[2] == pytest.approx(rest, abs=4 * error[2])
 
 
 def test_separated_posteriors_on_a_grid_are_independent():

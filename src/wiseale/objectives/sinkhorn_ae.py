@@ -22,8 +22,8 @@ class SinkhornAe(WeightedObjective):
 
     S is the debiased divergence of entropic values (ours: it is 0 where codes and draws agree); with ``debiased=false``
     it is what was published in 2018, the sharp ⟨R*, C⟩/M with R* from 50 iterations at ε = 0.1, which pulls codes
-    together even there. Weights 100 (MNIST) and 10 (CelebA), ε and the iterations are that paper's. The prior's term is
-    a squared length: it is not in nats.
+    together even there. Weights 100 (MNIST) and 10 (CelebA), ε and the iterations are that paper's. Either way codes
+    somewhat narrower than the prior are favoured in a finite batch. The prior's term is a squared length, not nats.
     """
 
     prior_weight: float = setting(100.0, "weight of the distance (100: the paper's MNIST, 10: its CelebA)", above=0)
