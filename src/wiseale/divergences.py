@@ -13,7 +13,7 @@ block is computed again in the backward pass, so memory is O(M·rows·d_z) and n
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Literal
 
 import torch
@@ -172,39 +172,78 @@ def _noise_like(like: Tensor, generator: torch.Generator | None) -> Tensor:
     return torch.randn(like.shape, generator=generator, device=device).to(like)
 
 
-# A bank: K posteriors outside the graph, those of the batch among them, whose mixture stands for the dataset's.
+# A bank: K posteriors outside the graph, those of the batch among them, whose mixture stands for the dataset's. Only
+# the batch's M rows have a gradient, in closed form, so that pairs are taken one dimension at a time: O(M·K) in memory.
 
 
-def log_mean_kernel_bank(posterior: Posterior, bank: Posterior, estimator: BankBound) -> Tensor:
-    """ℓ_i = log (1/K) Σ_j o_ij of each posterior against the bank, (M,); o = ∫ q_i q_j (jensen) or ∫ √(q_i q_j)."""
+def log_kernel_bank(left: Posterior, bank: Posterior, estimator: BankBound) -> Tensor:
+    """log o of each posterior and each of the bank, (M, K), outside the graph: o = ∫ q_i q_j, or ∫ √(q_i q_j)."""
+    left, quadratic = left.detach(), _QUADRATIC[estimator]
+    log_kernel = left.mu.new_zeros(len(left), len(bank))
+    for rows, _, variance, gap in _pairs_in_cache(left, bank):
+        log_kernel[rows].sub_(gap.square_().div_(variance).mul_(quadratic)).sub_(variance.log_().mul_(0.5))
+    if estimator == "jensen":
+        return log_kernel.sub_(0.5 * LOG_2PI * left.latent_dim)
+    spread = 0.5 * (left.sigma.log().sum(-1)[:, None] + bank.sigma.log().sum(-1))
+    return log_kernel.add_(spread).add_(0.5 * math.log(2) * left.latent_dim)
 
-    def rows(mu_sigma: Tensor, bank: Posterior) -> Tensor:
-        return _bank_kernel(mu_sigma, bank, estimator).logsumexp(-1) - math.log(len(bank))
 
-    return _rowwise(rows, torch.stack((posterior.mu, posterior.sigma), 1), bank)
-
-
-def kl_bank_upper_bound(posterior: Posterior, bank: Posterior, level: Tensor, estimator: BankBound) -> Tensor:
+def kl_bank_upper_bound(
+    posterior: Posterior, bank: Posterior, log_kernel: Tensor, level: Tensor, estimator: BankBound
+) -> Tensor:
     """The batch's estimate of an upper bound on D_KL[q(z|bank) ‖ N(0, I)], nats, (), with the whole gradient.
 
     The bound is (1/K) Σ_i log (1/K) Σ_j o_ij + …: a posterior acts through its own row and through its column, that is
     through the rows of all others. The bank's rows are outside the graph, so the column's part of the gradient is put
-    back: with ``level`` = ℓ_j of every entry, (K,), it is that of (1/K) Σ_j exp(log o_nj − ℓ_j). That sum averages to
-    1 where ℓ is fresh, and here it adds to the gradient alone. As ℓ_j includes o_jj/K, it is at most K·2^(d_z/2):
-    within float32 up to d_z of about 200.
+    back: with ``level`` = ℓ_j = log (1/K) Σ_m o_jm of every entry, (K,), it is that of (1/K) Σ_j exp(log o_nj − ℓ_j).
+    That sum averages to 1 where ℓ is fresh; here it enters the gradient alone. As ℓ_j includes o_jj/K, it is at most
+    K·2^(d_z/2): within float32 up to d_z of about 200.
     """
-
-    def rows(mu_sigma: Tensor, bank: Posterior) -> Tensor:
-        log_kernel = _bank_kernel(mu_sigma, bank, estimator)
-        column = (log_kernel - level).exp().mean(-1)
-        return log_kernel.logsumexp(-1) - math.log(len(bank)) + (column - column.detach())
-
-    gap = _rowwise(rows, torch.stack((posterior.mu, posterior.sigma), 1), bank).mean()
+    row_and_column = log_kernel.softmax(-1) + (log_kernel - level).exp() / len(bank)
+    gap = (log_kernel.logsumexp(-1) - math.log(len(bank))).mean()
     entropy = posterior.entropy().mean() if estimator == "bhattacharyya" else 0.0
-    return gap - entropy + cross_entropy_prior(posterior)
+    return _with_gradient(gap, posterior, bank, row_and_column, estimator) - entropy + cross_entropy_prior(posterior)
 
 
-def _bank_kernel(mu_sigma: Tensor, bank: Posterior, estimator: BankBound) -> Tensor:
-    """log o of rows (B, 2, d_z) against the bank, (B, K)."""
-    left = Posterior(*mu_sigma.unbind(1))
-    return log_overlap(left, bank) if estimator == "jensen" else -bhattacharyya_distance(left, bank)
+def kl_bank_mc(z: Tensor, bank: Posterior) -> Tensor:
+    """Monte Carlo D_KL[q(z|bank) ‖ N(0, I)] at one draw from each of the batch's entries, (M, d_z), nats, ().
+
+    The gradient runs through z alone: through the mixture's own parameters its expectation is zero.
+    """
+    points = Posterior(z, torch.zeros_like(z))  # a density is the overlap with a point
+    log_kernel = log_kernel_bank(points, bank, "jensen")
+    log_q = (log_kernel.logsumexp(-1) - math.log(len(bank))).mean()
+    log_q = _with_gradient(log_q, points, bank, log_kernel.softmax(-1), "jensen")
+    return log_q - StandardNormal(bank.latent_dim).log_prob(z).mean()
+
+
+_CACHE_ENTRIES = 1 << 17  # numbers in one intermediate: a core's cache holds a few of them
+_QUADRATIC: dict[BankBound, float] = {"jensen": 0.5, "bhattacharyya": 0.25}  # log o = −Σ_k quadratic·Δ²/v − …
+
+
+def _with_gradient(value: Tensor, left: Posterior, bank: Posterior, weight: Tensor, estimator: BankBound) -> Tensor:
+    """A value outside the graph, with the gradient mean_n Σ_j weight_nj ∇ log o_nj in the left mu and sigma."""
+    own, quadratic = left.detach(), _QUADRATIC[estimator]
+    along_mu, along_sigma = torch.empty_like(own.mu), torch.empty_like(own.mu)
+    for rows, k, variance, gap in _pairs_in_cache(own, bank):
+        slope = gap.div_(variance)
+        weighted = weight[rows] * slope  # before it is squared: far pairs have no weight, and their square overflows
+        along_mu[rows, k] = -2 * quadratic * weighted.sum(-1)
+        curvature = 2 * quadratic * torch.linalg.vecdot(weighted, slope)
+        along_sigma[rows, k] = own.sigma[rows, k] * (
+            curvature - torch.linalg.vecdot(weight[rows], variance.reciprocal_())
+        )
+    if estimator == "bhattacharyya":
+        along_sigma += 0.5 * weight.sum(-1, keepdim=True) / own.sigma
+    first_order = along_mu * (left.mu - own.mu) + along_sigma * (left.sigma - own.sigma)
+    return value + first_order.sum() / len(own)
+
+
+def _pairs_in_cache(left: Posterior, right: Posterior) -> Iterator[tuple[slice, int, Tensor, Tensor]]:
+    """For blocks of rows and each dimension k: v_ij = σ_i² + σ_j² and Δ_ij = μ_i − μ_j, (rows, K), to overwrite."""
+    mu, square = right.mu.T.contiguous(), right.sigma.T.contiguous().square()
+    size = max(1, _CACHE_ENTRIES // len(right))
+    for start in range(0, len(left), size):
+        rows = slice(start, start + size)
+        for k in range(left.latent_dim):
+            yield rows, k, left.sigma[rows, k, None].square() + square[k], left.mu[rows, k, None] - mu[k]

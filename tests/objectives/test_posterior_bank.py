@@ -9,7 +9,13 @@ from scipy import special
 from tests import oracles
 
 from wiseale import divergences
-from wiseale.divergences import kl_aggregate_mc, kl_aggregate_upper_bound, log_overlap
+from wiseale.divergences import (
+    bhattacharyya_distance,
+    kl_aggregate_mc,
+    kl_aggregate_upper_bound,
+    log_kernel_bank,
+    log_overlap,
+)
 from wiseale.errors import ConfigError
 from wiseale.objectives.posterior_bank import PosteriorBank
 from wiseale.posterior import Posterior
@@ -143,11 +149,18 @@ def test_evaluation_leaves_the_bank_alone_and_measures_as_training_would(estimat
     assert int(bank.seen) == 4 * before + 4
 
 
+@pytest.mark.parametrize(("estimator", "kernel"), [("jensen", log_overlap), ("bhattacharyya", bhattacharyya_distance)])
+def test_the_kernel_is_the_one_of_the_batch_bounds(estimator, kernel):
+    left, right = posteriors(5, d=3), posteriors(9, d=3, seed=1)
+    sign = 1 if estimator == "jensen" else -1
+    torch.testing.assert_close(log_kernel_bank(left, right, estimator), sign * kernel(left, right), rtol=0, atol=1e-12)
+
+
 @pytest.mark.parametrize("estimator", [*ANALYTIC, "mc"])
 def test_blocks_change_neither_value_nor_gradient(estimator, monkeypatch):
     outcomes = []
-    for entries in (divergences._BLOCK_ENTRIES, 40 * 2 * 3):  # one block; rows in threes
-        monkeypatch.setattr(divergences, "_BLOCK_ENTRIES", entries)
+    for entries in (divergences._CACHE_ENTRIES, 3 * 40):  # all rows at once; rows in threes
+        monkeypatch.setattr(divergences, "_CACHE_ENTRIES", entries)
         bank = PosteriorBank(40, 2, estimator).double()
         for step in range(4):
             bank(q := posteriors(11, seed=step), q.mu)
@@ -155,9 +168,26 @@ def test_blocks_change_neither_value_nor_gradient(estimator, monkeypatch):
     assert_same(*outcomes, 1e-12)
 
 
+def test_the_graph_keeps_nothing_of_the_pairs():
+    kept = []
+
+    def pack(tensor):
+        kept.append(tensor.numel())
+        return tensor
+
+    for estimator in (*ANALYTIC, "mc"):
+        bank = PosteriorBank(500, 7, estimator).double()
+        q = leaf(posteriors(20, d=7))
+        with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+            bank(q, q.mu + 0.5 * q.sigma)
+    assert max(kept) <= 20 * 7
+
+
 @pytest.mark.parametrize("estimator", [*ANALYTIC, "mc"])
 @pytest.mark.parametrize("d", [1, 64])
-@pytest.mark.parametrize(("spread", "width"), [(1.0, 1e-4), (1.0, 1e3), (1e4, 1e-3), (0.0, 1.0), (1e-3, 1e-6)])
+@pytest.mark.parametrize(
+    ("spread", "width"), [(1.0, 1e-4), (1.0, 1e3), (1e4, 1e-3), (1e4, 1e-9), (0.0, 1.0), (1e-3, 1e-6)]
+)
 def test_float32_stays_finite(estimator, d, spread, width):
     bank = PosteriorBank(12, d, estimator)
     for step in range(4):

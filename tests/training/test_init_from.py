@@ -24,6 +24,9 @@ CONFIG = TrainConfig(
 
 
 class Silent:
+    def loading(self, done, total):
+        pass
+
     def started(self, facts):
         pass
 

@@ -153,7 +153,7 @@ def _c7(evidence: Evidence) -> list[Verdict]:
     statement = "AEVB and β-VAE do worse than WiSE-ALE at low frequencies and on amplitude"
     wanted = [
         Comparand("sine", measure, s.WISE_ALE, rival)
-        for measure in ("mse_frequency_quartile_1", "amplitude_error")
+        for measure in ("mse_at_mu_frequency_quartile_1", "amplitude_error")
         for rival in (s.AEVB, s.BETA_VAE)
     ]
     return [judge_inequalities("C7", statement, evidence, wanted)]
@@ -161,7 +161,7 @@ def _c7(evidence: Evidence) -> list[Verdict]:
 
 def _c9(evidence: Evidence) -> list[Verdict]:
     statement = "WAE's codes are more fragile to noise than WiSE-ALE's (rise of reconstruction when codes move)"
-    wanted = [Comparand(e, "noise_rise", s.WISE_ALE, s.WAE_MMD) for e in ("sine", "mnist")]
+    wanted = [Comparand(e, "reconstruction_rise", s.WISE_ALE, s.WAE_MMD) for e in ("sine", "mnist")]
     return [judge_inequalities("C9", statement, evidence, wanted)]
 
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
-from wiseale.divergences import BankBound, kl_bank_upper_bound, log_aggregate, log_mean_kernel_bank
+from wiseale.divergences import BankBound, kl_bank_mc, kl_bank_upper_bound, log_kernel_bank
 from wiseale.errors import ConfigError
 from wiseale.posterior import Posterior
-from wiseale.priors import StandardNormal
 
 BOUNDS: dict[str, tuple[BankBound, ...]] = {
     "mc": (),
@@ -60,16 +60,17 @@ class PosteriorBank(nn.Module):
 
         own = posterior.detach()
         bank = Posterior(with_batch(self.mu, own.mu), with_batch(self.sigma, own.sigma))
+        kernels = [log_kernel_bank(own, bank, bound) for bound in self.bounds]
         levels = [
-            with_batch(stored, log_mean_kernel_bank(own, bank, bound))
-            for bound, stored in zip(self.bounds, self.level, strict=True)
+            with_batch(stored, kernel.logsumexp(-1) - math.log(count))
+            for stored, kernel in zip(self.level, kernels, strict=True)
         ]
         if self.training:
             self._keep(bank, levels, seen + len(posterior))
         if not self.bounds:
-            return (log_aggregate(bank, z) - StandardNormal(bank.latent_dim).log_prob(z)).mean()
-        level, bound = min(zip(levels, self.bounds, strict=True), key=lambda each: _over_the_bank(bank, *each))
-        return kl_bank_upper_bound(posterior, bank, level, bound)
+            return kl_bank_mc(z, bank)
+        choices = zip(kernels, levels, self.bounds, strict=True)
+        return kl_bank_upper_bound(posterior, bank, *min(choices, key=lambda each: _over_the_bank(bank, *each[1:])))
 
     @torch.no_grad()
     def _keep(self, bank: Posterior, levels: list[Tensor], seen: int) -> None:
