@@ -25,8 +25,9 @@ class LinearGaussian(nn.Module):
         self.w = torch.from_numpy(columns).float()
         self.b = torch.from_numpy(generator.normal(size=x_dim)).float()
         self.x_shape, self.latent_dim, self.x_sigma = (x_dim,), latent_dim, x_sigma
+        self.prior = None
         self.shift, self.widen = shift, widen
-        self.stochastic, self.sigma_min, self.units, self.prior = True, 1e-4, None, None
+        self.stochastic, self.sigma_min, self.units = True, 1e-4, None
         self.largest_block = 0
 
     def encode(self, x):
@@ -57,7 +58,8 @@ class Decoder(nn.Module):
     def __init__(self, function, x_shape, latent_dim, x_sigma=1.0):
         super().__init__()
         self.function, self.x_shape, self.latent_dim, self.x_sigma = function, x_shape, latent_dim, x_sigma
-        self.stochastic, self.sigma_min, self.units, self.prior = True, 1e-4, None, None
+        self.stochastic, self.sigma_min, self.units = True, 1e-4, None
+        self.prior = None
 
     def decode(self, z):
         return Gaussian(self.function(z), self.x_sigma)

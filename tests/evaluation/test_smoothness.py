@@ -22,6 +22,16 @@ def test_the_curvature_of_a_parabola():
     assert curvature.tolist() == pytest.approx(expected[:, 0].tolist(), rel=1e-3)
 
 
+def test_mean_and_median_over_random_pairs_of_rows():
+    # x = z² between rows at 1, 2 and 4: pairs give 4/9, 4·9/25 and 4·4/36, each in a third of the paths.
+    mu = torch.tensor([1.0, 2.0, 4.0]).repeat(40)[:, None]
+    case = case_of(Decoder(torch.square, (1,), 1), mu.square(), Posterior(mu, torch.ones_like(mu)))
+    found = smoothness(case, ignore).measures
+    assert 280 < found["path_curvature_paths"] < 380  # of 500, those between different values
+    assert found["path_curvature"] == pytest.approx((4 / 9 + 4 * 9 / 25 + 16 / 36) / 3, abs=0.1)
+    assert found["path_curvature_median"] == pytest.approx(4 / 9, rel=1e-3)
+
+
 def test_paths_that_lead_nowhere_are_left_out():
     curvature = path_curvature(Decoder(torch.square, (1,), 1), torch.tensor([[-1.0], [0.0]]), torch.ones(2, 1))
     assert curvature.tolist() == pytest.approx([4], rel=1e-3)  # from 0 to 1; from −1 to 1 the ends are equal

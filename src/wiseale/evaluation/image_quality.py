@@ -32,8 +32,8 @@ def _ssim(a: Tensor, b: Tensor, down: Tensor, across: Tensor) -> Tensor:
     covariance = product - mean_a * mean_b
     light = (2 * mean_a * mean_b + 0.01**2) / (mean_a**2 + mean_b**2 + 0.01**2)
     structure = (2 * covariance + 0.03**2) / (variance_a + variance_b + 0.03**2)
-    similar: Tensor = (light * structure).flatten(1).mean(1)
-    return similar
+    by_image: Tensor = (light * structure).flatten(1).mean(1)
+    return by_image
 
 
 def _windows(size: int) -> Tensor:

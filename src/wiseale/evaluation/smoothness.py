@@ -10,7 +10,7 @@ from wiseale.evaluation.findings import Findings
 from wiseale.evaluation.row_errors import row_nats
 from wiseale.networks.model import Model
 
-NAMES = ("reconstruction_rise", "path_curvature", "path_curvature_paths")
+NAMES = ("reconstruction_rise", "path_curvature", "path_curvature_median", "path_curvature_paths")
 STEP = 0.1
 POINTS = 11
 PATHS = 500
@@ -33,9 +33,8 @@ def smoothness(case: Case, tick: Tick) -> Findings:
     curvature = path_curvature(case.encoded.model, mu[ends[0]], mu[ends[1]])
     if len(curvature) == 0:
         return found | Findings.none(NAMES[1:], "the decoder gives the same at both ends of every path")
-    return found | Findings.of(
-        {"path_curvature": float(curvature.mean()), "path_curvature_paths": len(curvature)},
-    )
+    numbers = (float(curvature.mean()), float(curvature.median()), len(curvature))
+    return found | Findings.of(dict(zip(NAMES[1:], numbers, strict=True)))
 
 
 def code_spread(case: Case) -> Tensor:
