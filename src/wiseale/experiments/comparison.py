@@ -19,7 +19,7 @@ from wiseale.experiments.jobs import Failure, Job, Show, run_jobs
 from wiseale.training.run_directory import RunDirectory
 
 # Two-sided 95 % quantiles of Student's t by degrees of freedom; beyond the table the normal one is close enough.
-_T = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
+_T = (12.7062, 4.30265, 3.18245, 2.77645, 2.57058, 2.44691, 2.36462, 2.30600, 2.26216, 2.22814)
 
 
 @dataclass(frozen=True)
