@@ -65,7 +65,7 @@ class Codec:
         self._device = next(model.parameters()).device
         exact = len(model.x_shape) == 1 and self._device.type != "mps"  # which has no float64
         self._torch_dtype = torch.float64 if exact else torch.float32
-        self.dtype = np.dtype(np.float64 if exact else np.float32)
+        self.dtype: np.dtype[np.floating] = np.dtype(np.float64) if exact else np.dtype(np.float32)
         self._network = copy.deepcopy(model).to(self._torch_dtype) if exact else model
 
     def __reduce__(self) -> tuple[type[Codec], tuple[Model, ModelConfig]]:

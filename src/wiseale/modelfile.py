@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, get_args
@@ -21,7 +22,7 @@ from wiseale.objectives import make_objective
 from wiseale.priors import OwnPrior
 
 VERSION = 1
-_OURS = {"model.safetensors", "config.json", MANIFEST, "README.md", "encoder.onnx", "decoder.onnx"}
+_FILES = {"model.safetensors", "config.json"}
 
 
 @dataclass(frozen=True)
@@ -75,13 +76,14 @@ def save_model(directory: Path, model: Model, made_of: ModelConfig) -> None:
     write_directory(directory, fill)
 
 
-def refuse_to_replace(directory: Path) -> None:
-    """An error where writing a directory of ours would delete anything that is not ours."""
+def refuse_to_replace(directory: Path, files: Collection[str] = _FILES) -> None:
+    """An error where a new directory of these files would take the place of anything but an earlier one of them."""
     if not directory.exists():
         return
     if not directory.is_dir():
         raise ModelFileError(f"{directory} exists and is not a directory: choose another place")
-    foreign = sorted(path.name for path in directory.iterdir() if path.name not in _OURS or path.is_dir())
+    known = {*files, MANIFEST, "README.md"}
+    foreign = sorted(path.name for path in directory.iterdir() if path.name not in known or path.is_dir())
     if foreign:
         raise ModelFileError(f"{directory} exists and holds other things ({foreign[0]}): choose another directory")
 

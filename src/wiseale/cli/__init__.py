@@ -20,6 +20,10 @@ COMMANDS = {
     "report": "Write the page of a comparison or reproduction again.",
     "data": "List, look at, fetch and pack datasets.",
     "evaluate": "Measure a finished run on data it has not seen.",
+    "embed": "Write the codes of a file's rows under a trained model.",
+    "decode": "Write what a trained model makes of codes.",
+    "sample": "Write new observations drawn from a trained model.",
+    "export": "Write a trained model as ONNX or as a model directory, with its card.",
 }
 
 

@@ -19,14 +19,14 @@ from rich.progress import (
 
 
 @contextmanager
-def loading_bar() -> Iterator[Callable[[int, int], None]]:
+def loading_bar(doing: str = "preparing data") -> Iterator[Callable[[int, int | None], None]]:
     """A bar over rows, shown only if there is something to wait for."""
-    columns = (TextColumn("preparing data"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (TextColumn(doing), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     console = Console(stderr=True)
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         task: list[TaskID] = []
 
-        def show(done: int, total: int) -> None:
+        def show(done: int, total: int | None) -> None:
             if not task:
                 task.append(progress.add_task("", total=total))
             progress.update(task[0], completed=done)

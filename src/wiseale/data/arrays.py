@@ -36,13 +36,13 @@ class ArrayFile(Settings):
 
     def load(self, path: Path, name: str, *, training: bool = True) -> Dataset:
         """Read the file; without ``training`` a single row will do."""
-        if _magic(path)[:2] == b"PK":
+        if first_bytes(path)[:2] == b"PK":
             array, factors = self._from_npz(path)
         elif self.array is not None:
             raise DataError(f"{path.name} holds a single array: leave out array={self.array}")
         else:
-            array = _read_npy(path)
-            factors = {Path(file).stem: np.array(_read_npy(path.parent / file)) for file in self.labels}
+            array = read_npy(path)
+            factors = {Path(file).stem: np.array(read_npy(path.parent / file)) for file in self.labels}
         what = f"array {self.array} of {path.name}" if self.array else path.name
         x = observations(array, what, channels=self.channels, minimum_rows=2 if training else 1)
         for key, values in factors.items():
@@ -57,22 +57,28 @@ class ArrayFile(Settings):
     def _from_npz(self, path: Path) -> tuple[Array, dict[str, Array]]:
         try:
             with zipfile.ZipFile(path) as archive:
-                members = [member.removesuffix(".npy") for member in archive.namelist() if member.endswith(".npy")]
-                if not members:
-                    raise DataError(f"{path.name} holds no arrays: it is not a file written by numpy.savez")
-                chosen = self.array or (members[0] if len(members) == 1 else None)
-                if chosen is None:
-                    held = f"{path.name} holds {len(members)} arrays ({', '.join(members)})"
-                    raise DataError(f"{held}: choose one with array=NAME")
+                chosen = choose_member(archive, path.name, self.array, self.labels)
                 read = {}
                 for member in (chosen, *self.labels):
-                    if member not in members:
-                        near = did_you_mean(member, members)
-                        raise DataError(f"{path.name} holds no array {member!r}{near} (it holds: {', '.join(members)})")
                     read[member] = _read_member(archive, f"{member}.npy", f"array {member} of {path.name}")
         except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, RuntimeError):
             raise DataError(f"{path.name} is damaged or not an .npz file: save it again with numpy.savez") from None
         return read[chosen], {label: read[label] for label in self.labels}
+
+
+def choose_member(archive: zipfile.ZipFile, file: str, array: str | None, others: tuple[str, ...] = ()) -> str:
+    """The name of the array asked for, or of the only one; it and the others must be there."""
+    members = [member.removesuffix(".npy") for member in archive.namelist() if member.endswith(".npy")]
+    if not members:
+        raise DataError(f"{file} holds no arrays: it is not a file written by numpy.savez")
+    chosen = array or (members[0] if len(members) == 1 else None)
+    if chosen is None:
+        raise DataError(f"{file} holds {len(members)} arrays ({', '.join(members)}): choose one with array=NAME")
+    for member in (chosen, *others):
+        if member not in members:
+            near = did_you_mean(member, members)
+            raise DataError(f"{file} holds no array {member!r}{near} (it holds: {', '.join(members)})")
+    return chosen
 
 
 def observations(x: Array, what: str, *, channels: Channels = "auto", minimum_rows: int = 2) -> Array:
@@ -82,7 +88,7 @@ def observations(x: Array, what: str, *, channels: Channels = "auto", minimum_ro
     ``what`` names the array in errors.
     """
     check_numeric(x.dtype, what)
-    x = _put_channels_first(x, what, channels)
+    x = put_channels_first(x, what, channels)
     if len(x) < minimum_rows:
         held = "no rows" if len(x) == 0 else "only 1 row"
         raise DataError(f"{what} has {held}: at least {minimum_rows} are needed")
@@ -123,7 +129,8 @@ def check_numeric(dtype: np.dtype[Any], what: str) -> None:
         raise DataError(f"{what} holds {held} ({dtype}): real numbers are needed (float, integer or bool)")
 
 
-def _put_channels_first(x: Array, what: str, channels: Channels) -> Array:
+def put_channels_first(x: Array, what: str, channels: Channels) -> Array:
+    """The rows as (n, features), (n, channels, length) or (n, channels, height, width)."""
     if channels == "none" and x.ndim in (2, 3):
         return x[:, None]
     if channels == "last" and x.ndim in (3, 4):
@@ -140,7 +147,8 @@ def _put_channels_first(x: Array, what: str, channels: Channels) -> Array:
     return x
 
 
-def _magic(path: Path) -> bytes:
+def first_bytes(path: Path) -> bytes:
+    """The first six bytes of a file, which tell its type."""
     try:
         with path.open("rb") as file:
             start = file.read(6)
@@ -151,12 +159,12 @@ def _magic(path: Path) -> bytes:
     return start
 
 
-def _read_npy(path: Path) -> Array:
+def read_npy(path: Path) -> Array:
     """A .npy file, mapped into memory rather than read."""
-    if _magic(path) != b"\x93NUMPY":
+    if first_bytes(path) != b"\x93NUMPY":
         raise DataError(f"{path.name} is not an array written by numpy.save")
     with path.open("rb") as file:
-        _check_header(file, path.stat().st_size, path.name)
+        read_header(file, path.stat().st_size, path.name)
     try:
         array: Array = np.load(path, mmap_mode="r", allow_pickle=False)
     except (ValueError, OSError) as error:
@@ -167,21 +175,31 @@ def _read_npy(path: Path) -> Array:
 def _read_member(archive: zipfile.ZipFile, member: str, what: str) -> Array:
     """One array of an .npz; its header is checked before memory is taken for it."""
     with archive.open(member) as file:
-        _check_header(file, archive.getinfo(member).file_size, what)
+        read_header(file, archive.getinfo(member).file_size, what)
     with archive.open(member) as file:
         array: Array = np.lib.format.read_array(file, allow_pickle=False)
     return array
 
 
-def _check_header(file: IO[bytes], size: int, what: str) -> None:
+@dataclass(frozen=True)
+class Header:
+    """What a .npy stream says of itself."""
+
+    shape: tuple[int, ...]
+    fortran_order: bool
+    dtype: np.dtype[Any]
+
+
+def read_header(file: IO[bytes], size: int, what: str) -> Header:
     """Refuse a .npy stream of ``size`` bytes whose header is damaged, or declares objects or more than it holds."""
     try:
         version = np.lib.format.read_magic(file)
         read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        shape, _, dtype = read(file)
+        shape, fortran_order, dtype = read(file)
     except Exception:  # the header is Python text, whose parser fails in many ways
         raise DataError(f"{what} is damaged: its header cannot be read") from None
     if dtype.hasobject:  # pickled: never loaded
         check_numeric(dtype, what)
     if min(shape, default=0) < 0 or size - file.tell() < math.prod(shape) * dtype.itemsize:
         raise DataError(f"{what} is cut short: its header says {dtype} of shape {shape}; save it again")
+    return Header(shape, fortran_order, dtype)

@@ -43,13 +43,17 @@ def load_path(spec: str, *, training: bool = True, progress: Progress | None = N
         raise DataError(f"no file {path}: check the path")
     if path.is_dir() or path.suffix.lower() == ".zip":
         return load_images(path, parse_spec(f":{settings}")[1], progress)
+    source = file_reader(path, settings)
+    return source.load(path, f"{path}:{settings}" if settings else str(path), training=training)
+
+
+def file_reader(path: Path, settings: str) -> FileReader:
+    """The reader for this type of file, with the settings given."""
     reader = READERS.get(path.suffix.lower())
     if reader is None or not path.is_file():
         raise DataError(f"cannot read {path}: wiseale reads {', '.join(READERS)}, folders and .zip of images")
     module, _, attribute = reader.partition(":")
-    cls = getattr(importlib.import_module(module), attribute)
-    source: FileReader = _build(cls, path, settings)
-    return source.load(path, f"{path}:{settings}" if settings else str(path), training=training)
+    return _build(getattr(importlib.import_module(module), attribute), path, settings)
 
 
 def split_path(spec: str) -> tuple[Path, str]:

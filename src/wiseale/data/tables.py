@@ -97,12 +97,7 @@ def gather(chosen: Selection, blocks: Iterable[Block]) -> tuple[npt.NDArray[np.f
     labels = [_Labels(chosen.names[i] or str(i + 1)) for i in chosen.labels]
     span, n = ColumnRange(len(chosen.features)), 0
     for block in blocks:
-        converted, flaw = to_float32(block.values)
-        if flaw is not None:
-            row, column = flaw.index
-            where = place(chosen, n + row, block.lines[row] if block.lines else None)
-            named = chosen.called([chosen.features[column]])
-            raise DataError(f"{where} has {flaw.problem} in column {named}: fill or drop it; wiseale does not guess")
+        converted = finite_cells(chosen, block, n)
         span.add(block.values, converted)
         for label, cells in zip(labels, block.labels, strict=True):
             label.add(cells)
@@ -116,6 +111,17 @@ def gather(chosen: Selection, blocks: Iterable[Block]) -> tuple[npt.NDArray[np.f
         x[start : start + len(part)] = part
         start += len(part)
     return x, {label.name: label.finish(chosen.file) for label in labels}, span
+
+
+def finite_cells(chosen: Selection, block: Block, start: int) -> npt.NDArray[np.float32]:
+    """The cells of a block that begins at row ``start``, as float32; one that is not finite is refused."""
+    converted, flaw = to_float32(block.values)
+    if flaw is not None:
+        row, column = flaw.index
+        where = place(chosen, start + row, block.lines[row] if block.lines else None)
+        named = chosen.called([chosen.features[column]])
+        raise DataError(f"{where} has {flaw.problem} in column {named}: fill or drop it; wiseale does not guess")
+    return converted
 
 
 def check_table(chosen: Selection, n: int, span: ColumnRange, *, training: bool) -> None:

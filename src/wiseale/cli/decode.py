@@ -1,0 +1,31 @@
+"""``wiseale decode MODEL CODES -o x.npy``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from wiseale.cli.embed import OUT
+
+
+@click.command()
+@click.argument("model", type=click.Path(path_type=Path))
+@click.argument("codes")
+@OUT
+def command(model: Path, codes: str, out: Path) -> int:
+    """Write what a trained MODEL makes of CODES, in the units it was trained on.
+
+    CODES is a file that `wiseale embed` wrote, or any table of as many columns as the codes have.
+    """
+    from wiseale.cli.progress import loading_bar
+    from wiseale.codec import open_codec
+    from wiseale.embedding import decode, open_codes, refuse_overwriting
+
+    codec = open_codec(model)
+    rows = open_codes(codec, codes)
+    refuse_overwriting(out, codes)
+    with loading_bar("decoding") as progress:
+        n = decode(codec, rows, out, progress=progress)
+    print(f"{n:,} rows of shape {codec.model.x_shape}: {out}")
+    return 0

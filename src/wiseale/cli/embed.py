@@ -1,0 +1,40 @@
+"""``wiseale embed MODEL DATA -o codes.npz``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+OUT = click.option(
+    "-o", "--out", type=click.Path(path_type=Path), required=True, help="file to write: .npz, .npy or .csv"
+)
+
+
+@click.command()
+@click.argument("model", type=click.Path(path_type=Path))
+@click.argument("data")
+@OUT
+@click.option("--sigma", is_flag=True, help="also the posteriors' standard deviations")
+@click.option("--error", is_flag=True, help="also each row's reconstruction error: large where a row is unusual")
+@click.option("--split", type=click.Choice(["train", "test"]), default="train", help="which rows of a named dataset")
+@click.option("--data-root", type=click.Path(path_type=Path), help="where datasets lie [default: $WISEALE_DATA]")
+def command(model: Path, data: str, out: Path, sigma: bool, error: bool, split: str, data_root: Path | None) -> int:
+    """Write the codes of DATA under a trained MODEL, which may be a run or a model directory.
+
+    Codes are posterior means: columns z0, z1, ... of a table, or the array "codes". Rows are read and written block by
+    block. The error is the mean squared error of a row in standardised units.
+    """
+    from wiseale.cli.progress import loading_bar
+    from wiseale.codec import open_codec
+    from wiseale.data.stream import open_rows
+    from wiseale.embedding import embed, refuse_overwriting
+
+    codec = open_codec(model)
+    with loading_bar() as packing:
+        rows = open_rows(data, columns=codec.made_of.columns, split=split, data_root=data_root, progress=packing)
+    refuse_overwriting(out, data)
+    with loading_bar("embedding") as progress:
+        n = embed(codec, rows, out, sigma=sigma, error=error, progress=progress)
+    print(f"{n:,} rows, {codec.model.latent_dim} codes each: {out}")
+    return 0

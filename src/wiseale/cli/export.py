@@ -1,0 +1,47 @@
+"""``wiseale export MODEL --format onnx|model -o PATH``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from wiseale.errors import ModelFileError
+
+
+@click.command()
+@click.argument("model", type=click.Path(path_type=Path))
+@click.option("--format", "form", type=click.Choice(["onnx", "model"]), required=True, help="what to write")
+@click.option("-o", "--out", type=click.Path(path_type=Path), required=True, help="directory to write")
+def command(model: Path, form: str, out: Path) -> int:
+    """Write a trained MODEL (a run or a model directory) to be used elsewhere, with a model card as README.md.
+
+    onnx: encoder.onnx (x to mu and sigma) and decoder.onnx (z to x_hat), in the units of the training data, compared
+    with the model in onnxruntime. model: the weights and settings that wiseale.load and `wiseale embed` read.
+    """
+    from wiseale.codec import open_codec
+    from wiseale.durable import write_text
+    from wiseale.model_card import Provenance, model_card
+    from wiseale.modelfile import refuse_to_replace, save_model
+
+    codec = open_codec(model)
+    try:
+        exported = None
+        if form == "onnx":
+            from wiseale.export import export_onnx
+
+            exported = export_onnx(codec, out)
+        else:
+            refuse_to_replace(out)
+            save_model(out, codec.model, codec.made_of)
+        name = out.absolute().name
+        write_text(out / "README.md", model_card(name, codec.made_of, Provenance.of(model), exported))
+    except OSError as error:
+        raise ModelFileError(f"cannot write {out}: {error.strerror}") from None
+    if exported is not None:
+        print(
+            f"opset {exported.opset}; largest error in onnxruntime: encoder {exported.encoder_error:.1e}, "
+            f"decoder {exported.decoder_error:.1e}"
+        )
+    print(f"exported: {out}")
+    return 0

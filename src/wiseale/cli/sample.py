@@ -1,0 +1,28 @@
+"""``wiseale sample MODEL -n N -o x.npy``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from wiseale.cli.embed import OUT
+
+
+@click.command()
+@click.argument("model", type=click.Path(path_type=Path))
+@click.option("-n", "n", type=click.IntRange(1), default=100, show_default=True, help="how many")
+@OUT
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="the same seed, the same samples")
+@click.option("--noise", is_flag=True, help="draw from p(x|z) instead of taking its mean")
+def command(model: Path, n: int, out: Path, seed: int, noise: bool) -> int:
+    """Write new observations: codes drawn from the MODEL's prior and decoded, in the units it was trained on."""
+    from wiseale.cli.progress import loading_bar
+    from wiseale.codec import open_codec
+    from wiseale.embedding import sample
+
+    codec = open_codec(model)
+    with loading_bar("sampling") as progress:
+        sample(codec, n, out, seed=seed, noise=noise, progress=progress)
+    print(f"{n:,} rows of shape {codec.model.x_shape}: {out}")
+    return 0

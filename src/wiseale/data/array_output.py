@@ -1,0 +1,180 @@
+"""Arrays written block by block to one ``.npy``, ``.npz`` or ``.csv`` file, which appears when it is complete."""
+
+from __future__ import annotations
+
+import csv
+import os
+import shutil
+import zipfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Protocol, Self
+
+import numpy as np
+
+from wiseale.data.dataset import Array
+from wiseale.errors import DataError
+
+FORMATS = (".npy", ".npz", ".csv")
+
+
+@dataclass(frozen=True)
+class Field:
+    """One array: its name, the shape and type of a row, and the names a table gives a row's numbers."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: np.dtype[np.floating]
+    columns: tuple[str, ...] = ()
+
+
+class _Writer(Protocol):
+    def write(self, blocks: Sequence[Array]) -> None: ...
+
+    def finish(self) -> Path: ...
+
+
+class ArrayOutput:
+    """A context: ``write`` appends rows of every field; leaving it puts the file in place, an error leaves nothing.
+
+    What cannot be written is refused at once, before any work.
+    """
+
+    def __init__(self, path: Path, fields: Sequence[Field]) -> None:
+        self._path = path
+        self._fields = fields
+        _refuse(path, fields)
+        self._folder = path.with_name(f".{path.name}.partial-{os.getpid()}")
+        self._writer: _Writer | None = None
+        self.rows = 0
+
+    def __enter__(self) -> Self:
+        try:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder.mkdir()
+            kinds: dict[str, Callable[[Path, Sequence[Field]], _Writer]] = {".npy": _Npy, ".npz": _Npz, ".csv": _Csv}
+            self._writer = kinds[self._path.suffix.lower()](self._folder, self._fields)
+        except OSError as error:
+            raise DataError(f"cannot write {self._path}: {error.strerror}") from None
+        return self
+
+    def write(self, *blocks: Array) -> None:
+        """Append rows, one block for each field."""
+        assert self._writer is not None
+        try:
+            self._writer.write(blocks)
+        except OSError as error:
+            raise DataError(f"cannot write {self._path}: {error.strerror}") from None
+        self.rows += len(blocks[0])
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._writer is not None
+        try:
+            complete = self._writer.finish()
+            if kind is None:
+                with complete.open("rb") as file:
+                    os.fsync(file.fileno())
+                os.replace(complete, self._path)
+        except OSError as failure:
+            if kind is None:
+                raise DataError(f"cannot write {self._path}: {failure.strerror}") from None
+        finally:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _refuse(path: Path, fields: Sequence[Field]) -> None:
+    suffix = path.suffix.lower()
+    if suffix not in FORMATS:
+        raise DataError(f"cannot write {path}: the name must end in {', '.join(FORMATS)}")
+    if suffix == ".npy" and len(fields) > 1:
+        raise DataError(f"{path.name} holds a single array, not {' and '.join(f.name for f in fields)}: use .npz")
+    if suffix == ".csv" and any(len(field.shape) > 1 for field in fields):
+        raise DataError(f"{path.name} can only hold a table, and rows have the shape {fields[0].shape}: use .npy")
+    if path.is_dir():
+        raise DataError(f"cannot write {path}: it is a directory")
+    if not path.absolute().parent.is_dir():
+        raise DataError(f"cannot write {path}: there is no directory {path.absolute().parent}")
+
+
+class _NpyFile:
+    """A .npy file whose number of rows is known at the end: numpy's header leaves room for it."""
+
+    def __init__(self, path: Path, field: Field) -> None:
+        self.path = path
+        self._field = field
+        self._rows = 0
+        self._file: IO[bytes] = path.open("wb")
+        self._write_header()
+        self._start = self._file.tell()
+
+    def _write_header(self) -> None:
+        descr = np.lib.format.dtype_to_descr(self._field.dtype)
+        shape = (self._rows, *self._field.shape)
+        np.lib.format.write_array_header_1_0(self._file, {"descr": descr, "fortran_order": False, "shape": shape})
+
+    def write(self, block: Array) -> None:
+        self._file.write(np.ascontiguousarray(block, self._field.dtype).data)
+        self._rows += len(block)
+
+    def finish(self) -> Path:
+        with self._file:
+            self._file.seek(0)
+            self._write_header()
+            assert self._file.tell() == self._start
+        return self.path
+
+
+class _Npy:
+    def __init__(self, folder: Path, fields: Sequence[Field]) -> None:
+        self._file = _NpyFile(folder / "array.npy", fields[0])
+
+    def write(self, blocks: Sequence[Array]) -> None:
+        self._file.write(blocks[0])
+
+    def finish(self) -> Path:
+        return self._file.finish()
+
+
+class _Npz:
+    """Arrays grow beside each other as .npy files and are put together at the end."""
+
+    def __init__(self, folder: Path, fields: Sequence[Field]) -> None:
+        self._folder = folder
+        self._files = {field.name: _NpyFile(folder / f"{field.name}.npy", field) for field in fields}
+
+    def write(self, blocks: Sequence[Array]) -> None:
+        for file, block in zip(self._files.values(), blocks, strict=True):
+            file.write(block)
+
+    def finish(self) -> Path:
+        result = self._folder / "arrays.npz"
+        with zipfile.ZipFile(result, "w", zipfile.ZIP_STORED) as archive:
+            for name, file in self._files.items():
+                archive.write(file.finish(), f"{name}.npy")
+                file.path.unlink()
+        return result
+
+
+class _Csv:
+    def __init__(self, folder: Path, fields: Sequence[Field]) -> None:
+        self._path = folder / "table.csv"
+        self._file = self._path.open("w", encoding="utf-8", newline="")
+        self._dtypes = [field.dtype for field in fields]
+        csv.writer(self._file, lineterminator="\n").writerow(name for field in fields for name in field.columns)
+
+    def write(self, blocks: Sequence[Array]) -> None:
+        cells: list[list[str]] = []
+        for dtype, block in zip(self._dtypes, blocks, strict=True):
+            # Nine digits tell any two float32 apart; Python's own shortest form does for float64.
+            written = repr if dtype == np.float64 else "{:.9g}".format
+            columns = np.asarray(block, dtype).reshape(len(block), -1).T
+            cells += [list(map(written, column.tolist())) for column in columns]
+        self._file.writelines(",".join(row) + "\n" for row in zip(*cells, strict=True))
+
+    def finish(self) -> Path:
+        self._file.close()
+        return self._path
