@@ -151,7 +151,10 @@ def _rowwise(function: Callable[[Tensor, Posterior], Tensor], rows: Tensor, post
     size = max(1, _BLOCK_ENTRIES // max(1, posterior.mu.numel()))
     if len(rows) <= size:
         return function(rows, posterior)
-    return torch.cat([checkpoint(function, block, posterior, use_reentrant=False) for block in torch.split(rows, size)])
+    blocks = torch.split(rows, size)
+    if not torch.is_grad_enabled():  # a checkpoint would keep its block alive for a backward pass that never comes
+        return torch.cat([function(block, posterior) for block in blocks])
+    return torch.cat([checkpoint(function, block, posterior, use_reentrant=False) for block in blocks])
 
 
 def _pairs(left: Posterior, right: Posterior) -> tuple[Tensor, Tensor]:
