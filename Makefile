@@ -32,6 +32,11 @@ types: setup
 
 check: lint types test
 
+docs: setup
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[docs]'
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	@echo docs/_build/html/index.html
+
 bench: setup
 	$(BIN)/python -m bench all
 

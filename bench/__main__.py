@@ -7,7 +7,7 @@ import importlib
 
 from bench.table import keep
 
-BENCHMARKS = {"training": "bench.training"}
+BENCHMARKS = {"data": "bench.data", "training": "bench.training"}
 
 
 def main() -> None:

@@ -12,7 +12,8 @@ LAYERS = [
     {"data"},
     {"posterior"},
     {"priors", "likelihoods"},
-    {"divergences"},
+    {"pair_sums"},
+    {"divergences", "sample_distances"},
     {"networks"},
     {"objectives"},
     {"modelfile"},
@@ -23,6 +24,7 @@ LAYERS = [
     {"evaluation"},
     {"figures"},
     {"experiments"},
+    {"report"},
     {"cli"},
     {"__main__"},
 ]

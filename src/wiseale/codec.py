@@ -21,7 +21,6 @@ from wiseale.modelfile import ModelConfig, load_model
 from wiseale.networks.model import Model
 from wiseale.objectives.terms import Objective
 from wiseale.posterior import PointPosterior
-from wiseale.priors import StandardNormal
 from wiseale.training.batches import interpret
 from wiseale.training.randomness import generator, standard_normal
 
@@ -157,7 +156,7 @@ def as_x(stored: Array, reading: Reading) -> Tensor:
 
 def draw_prior(model: Model, n: int, draws: torch.Generator) -> Tensor:
     """n codes of the model's prior, (n, d_z), on the CPU."""
-    return StandardNormal(model.latent_dim).sample(n, draws)
+    return model.sample_prior(n, draws).cpu()
 
 
 def has_elbo(objective: Objective) -> bool:

@@ -218,6 +218,7 @@ class TrainConfig(Settings):
     max_grad_norm: float | None = setting(None, "clip the gradient to this norm", above=0)
     patience: int | None = setting(None, "stop after this many epochs without a better held-out loss", minimum=1)
     held_out: float = setting(0.05, "part of the training rows kept to watch the loss on", minimum=0, below=1)
+    init_from: str | None = setting(None, "start from the weights of this finished run or model")
     seed: int = setting(0, "every random draw of the run follows from it", minimum=0)
     threads: int | None = setting(None, "CPU threads of torch", minimum=1)
     device: str = setting("auto", "auto, cpu, cuda, mps, ...")

@@ -87,7 +87,7 @@ def fit_array(
         fit(work.learner, work.train, work.held_out, work.plan, journal)
     except DivergenceError as error:
         raise DivergenceError(re.sub(r"--([a-z-]+)", lambda m: m[1].replace("-", "_"), str(error))) from None
-    work.learner.take_best()
+    work.learner.finish()
     progress = work.learner.progress
     best = progress.best_epoch if work.learner.best is not None else progress.epoch
     return Fitted(work.learner.model, work.made_of, chosen, journal.history, best, describe(dataset))

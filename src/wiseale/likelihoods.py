@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -22,7 +22,7 @@ class Likelihood(Protocol):
 
     @property
     def mean(self) -> Tensor:
-        """E[x|z], (M, *x_shape): the reconstruction x_hat."""
+        """E[x|z], ``(M, *x_shape)``: the reconstruction x_hat."""
         ...
 
     def log_prob(self, x: Tensor) -> Tensor:
@@ -30,7 +30,16 @@ class Likelihood(Protocol):
         ...
 
     def sample(self, generator: torch.Generator | None = None) -> Tensor:
-        """One draw of x per code, (M, *x_shape)."""
+        """One draw of x per code, ``(M, *x_shape)``."""
+        ...
+
+
+@runtime_checkable
+class AveragesLogProb(Protocol):
+    """A likelihood that knows its mean over many observations without visiting every pair of code and observation."""
+
+    def average_log_prob(self, x: Tensor) -> Tensor:
+        """(1/N) Σ_j log p(x_j|z_i) over the N observations given, ``(N, *x_shape)``, for every code, nats, (M,)."""
         ...
 
 
@@ -38,7 +47,7 @@ class LikelihoodFamily(Protocol):
     """What turns the decoder's output into a likelihood."""
 
     def __call__(self, output: Tensor) -> Likelihood:
-        """The likelihood whose parameters are the decoder's output, (M, *x_shape)."""
+        """The likelihood whose parameters are the decoder's output, ``(M, *x_shape)``."""
         ...
 
 
@@ -61,6 +70,10 @@ class Bernoulli:
         """Σ x·log p + (1−x)·log(1−p), from the logits without overflow."""
         return -F.binary_cross_entropy_with_logits(self.logits, x, reduction="none").flatten(1).sum(1)
 
+    def average_log_prob(self, x: Tensor) -> Tensor:
+        """log p at the mean observation: log p(x|z) is linear in x, so the two are equal."""
+        return self.log_prob(x.mean(0).expand_as(self.logits))
+
     def sample(self, generator: torch.Generator | None = None) -> Tensor:
         """Zeros and ones."""
         return torch.bernoulli(self.mean, generator=generator)
@@ -82,6 +95,12 @@ class Gaussian:
         squares = (x - self.mean).flatten(1).square().sum(1)
         constant = self.mean[0].numel() * (math.log(self.x_sigma) + 0.5 * LOG_2PI)
         return squares.mul(-0.5 / self.x_sigma**2) - constant
+
+    def average_log_prob(self, x: Tensor) -> Tensor:
+        """log p at the mean observation, less what the observations' spread about it costs whatever the code."""
+        centre = x.mean(0, keepdim=True)
+        spread = (x - centre).flatten(1).square().sum(1).mean()
+        return self.log_prob(centre) - spread * (0.5 / self.x_sigma**2)
 
     def sample(self, generator: torch.Generator | None = None) -> Tensor:
         """The mean plus noise of standard deviation x_sigma."""

@@ -11,12 +11,15 @@ from typing import Any, get_args
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
+from torch import nn
 
 from wiseale import config
 from wiseale.data.dataset import Reading
 from wiseale.durable import MANIFEST, to_json, verify_directory, write_directory
 from wiseale.errors import ModelFileError, WiseAleError
 from wiseale.networks.model import Model, Standardizer, seeded
+from wiseale.objectives import make_objective
+from wiseale.priors import OwnPrior
 
 VERSION = 1
 _FILES = {"model.safetensors", "config.json"}
@@ -55,6 +58,11 @@ class ModelConfig:
             model.units = Standardizer(torch.zeros(()), torch.ones(()))
         return model
 
+    def build_prior(self) -> nn.Module | None:
+        """The objective's own prior with fresh weights; None: it is N(0, I)."""
+        built = make_objective(self.objective).build(self.x_shape, self.latent_dim)
+        return built if isinstance(built, nn.Module) and isinstance(built, OwnPrior) else None
+
 
 def save_model(directory: Path, model: Model, made_of: ModelConfig) -> None:
     """Write a model directory, at once."""
@@ -91,6 +99,7 @@ def load_model(directory: Path) -> tuple[Model, ModelConfig]:
     try:
         with seeded(0):
             model = made_of.build()
+            model.prior = made_of.build_prior()
         state = load_file(directory / "model.safetensors")
         if model.units is not None:
             model.units = Standardizer(state["units.mean"], state["units.scale"])

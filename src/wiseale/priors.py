@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -23,3 +24,12 @@ class StandardNormal:
     def sample(self, n: int, generator: torch.Generator | None = None) -> Tensor:
         """Draw n codes on the CPU, (n, d_z)."""
         return torch.randn(n, self.latent_dim, generator=generator)
+
+
+@runtime_checkable
+class OwnPrior(Protocol):
+    """An objective's module whose prior is not N(0, I); it is kept with the model, as sampling needs it."""
+
+    def sample_prior(self, n: int, generator: torch.Generator | None = None) -> Tensor:
+        """Draw n codes, (n, d_z)."""
+        ...

@@ -2,9 +2,9 @@
 
 import dataclasses
 import json
+import os
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
@@ -49,12 +49,10 @@ def test_help_is_quick_and_light():
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert shown.endswith("[]\n")
     assert all(name in shown for name in COMMANDS)
-    times = []
-    for _ in range(3):
-        started = time.perf_counter()
-        subprocess.run([sys.executable, "-m", "wiseale", "--help"], capture_output=True, check=True)
-        times.append(time.perf_counter() - started)
-    assert min(times) < 0.3
+    before = os.times()
+    subprocess.run([sys.executable, "-m", "wiseale", "--help"], capture_output=True, check=True)
+    after = os.times()  # the processor's seconds: other programs on the machine do not count
+    assert after.children_user - before.children_user + after.children_system - before.children_system < 0.3
 
 
 def test_importing_wiseale_does_not_import_torch():

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+import tracemalloc
 import zlib
 from functools import partial
 
@@ -53,6 +54,12 @@ def test_grey_images_get_equal_channels_and_colour_its_luma():
     np.testing.assert_array_equal(decoded(encoded(Image.fromarray(grey))), np.stack([grey] * 3, -1))
     np.testing.assert_array_equal(decoded(encoded(Image.fromarray(grey)), channels=1)[..., 0], grey)
     assert np.abs(decoded(encoded(Image.fromarray(PIXELS)), channels=1)[..., 0] - GREY).max() <= 1
+
+
+def test_the_content_counts_not_the_name(tmp_path):
+    Image.fromarray(PIXELS).save(tmp_path / "really-a-png.jpg", "PNG")
+    rows = decode(str(tmp_path / "really-a-png.jpg"), Form(64, None, 3))
+    np.testing.assert_array_equal(np.frombuffer(rows, np.uint8).reshape(3, 64, 64).transpose(1, 2, 0), PIXELS)
 
 
 def test_black_and_white_images_are_0_and_255():
@@ -249,3 +256,15 @@ def test_zip_members_are_read_only_as_declared(declared, crc, cut, message):
     else:
         with pytest.raises(BadImageError, match=message):
             read_member(archive, *place)
+
+
+def test_a_member_that_unpacks_to_far_more_is_stopped_in_time():
+    packed = deflated(bytes(1 << 26))
+    archive = io.BytesIO(b"PK\x03\x04" + bytes(26) + packed)
+    tracemalloc.start()
+    try:
+        with pytest.raises(BadImageError, match="more than the zip declares"):
+            read_member(archive, 0, len(packed), 1000, 0, 8)
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()

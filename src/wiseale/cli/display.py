@@ -112,6 +112,7 @@ def epoch_line(record: EpochRecord, epochs: int) -> str:
         if terms is not None:
             parts.append(
                 f"{name}: loss {terms['loss']:.3f} = reconstruction {terms['reconstruction']:.3f}"
-                f" + weight * prior {terms['prior']:.4f}; ELBO {terms['elbo']:.3f}"
+                f" + weight * prior {terms['prior']:.4f}"
+                + (f"; ELBO {terms['elbo']:.3f}" if "elbo" in terms else "")  # no width, no ELBO
             )
     return "  |  ".join([*parts, f"{record.samples / record.seconds:,.0f} rows/s"])

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from wiseale.errors import ConfigError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from wiseale.evaluation.evaluate import Evaluation, Progress
 
 
 @click.command()
@@ -14,27 +23,80 @@ from wiseale.errors import ConfigError
 @click.option("--data", help="other data to measure on (default: the run's own test or held-out rows)")
 @click.option("--seed", type=int, default=0, show_default=True, help="seed of the Monte Carlo draws")
 @click.option("--most", type=int, default=10_000, show_default=True, help="rows to use at the most")
+@click.option(
+    "--nll-samples", type=int, default=64, show_default=True, help="importance samples per row of the NLL; 0: no NLL"
+)
 @click.option("--json", "as_json", is_flag=True, help="print JSON in place of a table")
-def command(run: Path, data: str | None, seed: int, most: int, as_json: bool) -> int:
+def command(run: Path, data: str | None, seed: int, most: int, nll_samples: int, as_json: bool) -> int:
     """Measure a finished RUN on data it has not seen, in nats per observation, and write RUN/evaluation.json."""
     if most < 2:
         raise ConfigError(f"--most must be at least 2, got {most}")
+    if nll_samples < 0:
+        raise ConfigError(f"--nll-samples must be at least 0, got {nll_samples}")
 
     from dataclasses import asdict
 
     from rich.console import Console
-    from rich.table import Table
 
     from wiseale.durable import to_json
     from wiseale.evaluation.evaluate import evaluate
 
-    result = evaluate(run, data, seed, most)
+    with _progress(quiet=as_json) as progress:
+        result = evaluate(run, data, seed, most, nll_samples, progress)
     if as_json:
         print(to_json(asdict(result)), end="")
         return 0
-    table = Table("measure", "value", title=f"{run}: {result.n_eval:,} rows ({result.split}) of {result.data}")
-    table.columns[1].justify = "right"
-    for name, value in result.measures.items():
-        table.add_row(name, f"{value:,}" if isinstance(value, int) else "-" if value is None else f"{value:.4f}")
-    Console().print(table)
+    console = Console()
+    console.print(_table(run, result))
+    for reason in dict.fromkeys(result.reasons.values()):
+        names = ", ".join(name for name, why in result.reasons.items() if why == reason)
+        console.print(f"not measured: {names} ({reason})", highlight=False, markup=False, soft_wrap=True)
     return 0
+
+
+def _table(run: Path, result: Evaluation) -> Table:
+    """What was measured, one section for each question."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    title = f"{run}: {result.n_eval:,} rows ({result.split}) of {result.data}"
+    table = Table("question", "measure", "value", title=escape(title))
+    table.columns[2].justify = "right"
+    for question, names in result.groups.items():
+        shown = [(name, value) for name in names if (value := result.measures[name]) is not None]
+        for number, (name, value) in enumerate(shown):
+            text = f"{value:,}" if isinstance(value, int) else f"{value:.4f}"
+            table.add_row("" if number else question, escape(name), text)
+        if shown:
+            table.add_section()
+    return table
+
+
+@contextmanager
+def _progress(quiet: bool) -> Iterator[Progress | None]:
+    """A bar on a terminal, a line for each question elsewhere; on standard error, as standard output is the result."""
+    if quiet:
+        yield None
+        return
+    if not sys.stderr.isatty():
+        yield _line_by_line()
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bars
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
+    with Bars(*columns, console=Console(stderr=True), transient=True) as bars:
+        task = bars.add_task("", total=1.0, visible=False)
+        yield lambda title, fraction: bars.update(task, description=title, completed=fraction, visible=True)
+
+
+def _line_by_line() -> Progress:
+    told = set[str]()
+
+    def tell(title: str, fraction: float) -> None:
+        if title not in told:
+            told.add(title)
+            print(f"{fraction:4.0%} {title}", file=sys.stderr, flush=True)
+
+    return tell

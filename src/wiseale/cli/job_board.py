@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from wiseale.experiments.jobs import Job
+from wiseale.experiments.jobs import Job, State
 
 
 class JobBoard:
@@ -18,24 +18,20 @@ class JobBoard:
         self._console = console
         self._progress = progress
         self._tasks: dict[str, TaskID] = {}
-        self._told: dict[str, int] = {}
+        self._told: dict[str, tuple[int, State]] = {}
 
-    def show(self, jobs: Sequence[Job]) -> None:
+    def show(self, jobs: Sequence[tuple[Job, State]]) -> None:
         """Bring the view up to date."""
-        for job in jobs:
+        for job, state in jobs:
             done, total = job.epochs_done(), job.config.max_epochs
             if self._progress is None:
-                if done != self._told.get(job.name, 0):
-                    self._console.print(f"{job.name}: epoch {done}/{total}", highlight=False)
-                    self._told[job.name] = done
+                if (done, state) != self._told.get(job.name, (0, "waiting")):
+                    self._console.print(f"{job.name}: {state}, epoch {done}/{total}", highlight=False, markup=False)
+                    self._told[job.name] = (done, state)
                 continue
             if job.name not in self._tasks:
-                self._tasks[job.name] = self._progress.add_task(job.name, total=total)
-            self._progress.update(self._tasks[job.name], completed=done)
-
-    def said(self, text: str) -> None:
-        """A line for the reader."""
-        self._console.print(text, highlight=False)
+                self._tasks[job.name] = self._progress.add_task(job.name, total=total, state=state)
+            self._progress.update(self._tasks[job.name], completed=done, state=state)
 
 
 @contextmanager
@@ -49,6 +45,7 @@ def job_board(console: Console) -> Iterator[JobBoard]:
         BarColumn(),
         MofNCompleteColumn(),
         TextColumn("epochs"),
+        TextColumn("{task.fields[state]}"),
         TimeElapsedColumn(),
     )
     with Progress(*columns, console=console) as progress:

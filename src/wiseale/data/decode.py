@@ -15,11 +15,9 @@ import os
 import signal
 import struct
 import sys
-import traceback
 import warnings
 import zlib
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 from PIL import Image, UnidentifiedImageError
@@ -51,8 +49,8 @@ class BadImageError(Exception):
     """This file gives no image; the message says why, in a few words."""
 
 
-def decode(file: BinaryIO, form: Form) -> bytes:
-    """The pixels of an image as (channels, size, size) bytes."""
+def decode(file: BinaryIO | str, form: Form) -> bytes:
+    """The pixels of an image, a file or its path, as (channels, size, size) bytes."""
     try:
         with Image.open(file, formats=_FORMATS) as image:
             return _planes(_fit(image, form), form.channels)
@@ -65,6 +63,8 @@ def decode(file: BinaryIO, form: Form) -> bytes:
     except MemoryError:
         raise BadImageError("too large for the memory") from None
     except Exception as error:  # Pillow raises what it happens to meet: OSError, SyntaxError, struct.error, ...
+        if refusal := getattr(error, "strerror", None):
+            raise BadImageError(refusal) from None
         reason = " ".join(str(error).split()) or type(error).__name__
         raise BadImageError("cut short" if "truncated" in reason else f"damaged: {reason[:80]}") from None
 
@@ -154,9 +154,9 @@ class Worker:
     """Decodes blocks of files and writes them to their places in the packed file."""
 
     def __init__(self, origin: str, target: str, is_zip: bool, form: Sequence[Any]) -> None:
-        self.form, self.parent, self.root = Form(*form), os.getppid(), Path(origin)
-        self.archive = self.root.open("rb") if is_zip else None
-        self.target = Path(target).open("r+b")  # noqa: SIM115 - open as long as the process lives
+        self.form, self.parent, self.root = Form(*form), os.getppid(), origin
+        self.archive = open(origin, "rb") if is_zip else None  # noqa: SIM115 - open as long as the process lives
+        self.target = open(target, "r+b")  # noqa: SIM115
         self.row_bytes = self.form.channels * self.form.size**2
 
     def block(self, offset: int, places: Sequence[Any]) -> dict[str, Any]:
@@ -178,12 +178,7 @@ class Worker:
     def _row(self, place: Any) -> bytes:
         if self.archive is not None:
             return decode(io.BytesIO(read_member(self.archive, *place)), self.form)
-        try:
-            file = (self.root / place).open("rb")
-        except OSError as error:
-            raise BadImageError(error.strerror or "unreadable") from None
-        with file:
-            return decode(file, self.form)
+        return decode(os.path.join(self.root, place), self.form)
 
 
 def main() -> None:
@@ -197,6 +192,8 @@ def main() -> None:
         except OSError as error:
             answer = {"errno": error.errno, "problem": error.strerror}
         except Exception:
+            import traceback
+
             answer = {"fault": traceback.format_exc()}
         print(json.dumps(answer), flush=True)
 

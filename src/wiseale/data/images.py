@@ -66,7 +66,7 @@ def list_images(path: Path) -> Listing:
         raise DataError(f"no folder or zip {path}: check the path")
     try:
         entries = _in_folder(path) if path.is_dir() else _in_zip(path)
-        listing = Listing(path.resolve(), tuple(sorted(entries)), not path.is_dir())
+        listing = Listing(path.resolve(), tuple(sorted(entries, key=lambda entry: entry.name)), not path.is_dir())
     except OSError as error:
         raise DataError(f"cannot read {error.filename or path}: {error.strerror or error}") from None
     if not listing.entries:

@@ -15,13 +15,13 @@ from wiseale.data.dataset import Array
 from wiseale.errors import DataError, RunError
 from wiseale.modelfile import load_model
 from wiseale.networks.model import Model
-from wiseale.posterior import Posterior
+from wiseale.posterior import PointPosterior, Posterior
 from wiseale.training.batches import Batches
 from wiseale.training.plan import split_rows
 from wiseale.training.run_directory import RunDirectory
 
 MOST_ROWS = 10_000
-_BATCH = 512
+BATCH = 512
 
 
 @dataclass(frozen=True)
@@ -30,10 +30,11 @@ class Encoded:
 
     Attributes:
         rows: the rows in the network's units.
-        posterior: q(z|x) of every row, on the CPU.
+        posterior: q(z|x) of every row, on the CPU; without a width where the encoder is deterministic.
         sigma_min: the floor of the posterior's standard deviation.
         split: which rows these are.
         factors: what is known of each row.
+        circular: period of each factor that wraps around.
     """
 
     model: Model
@@ -46,12 +47,15 @@ class Encoded:
 
     def blocks(self) -> Iterator[tuple[torch.Tensor, slice]]:
         """x in the network's units with the slice of rows it is, block by block."""
-        for start in range(0, len(self.rows), _BATCH):
-            part = slice(start, min(start + _BATCH, len(self.rows)))
+        for start in range(0, len(self.rows), BATCH):
+            part = slice(start, min(start + BATCH, len(self.rows)))
             yield self.rows.read(torch.arange(part.start, part.stop)), part
 
+    def in_user_units(self, x: torch.Tensor) -> torch.Tensor:
+        """x as the user gave it."""
+        return x if self.model.units is None else self.model.units.inverse(x)
 
-@torch.no_grad()
+
 def encode_run(path: Path, data: str | None = None, most: int = MOST_ROWS) -> Encoded:
     """The run's model applied to its dataset's test rows, to its held-out rows where it has none, or to other data."""
     run = RunDirectory.open(path)
@@ -70,13 +74,16 @@ def encode_run(path: Path, data: str | None = None, most: int = MOST_ROWS) -> En
     rows, split = _unseen(dataset, settings, other=data is not None)
     rows = rows.take(np.arange(min(most, len(rows))))
     batches = Batches(rows, units=model.units, seed=settings.seed)
-    means, widths = [], []
-    for start in range(0, len(batches), _BATCH):
-        posterior = model.encode(batches.read(torch.arange(start, min(start + _BATCH, len(batches)))))
-        means.append(posterior.mu)
-        widths.append(posterior.sigma)
-    whole = Posterior(torch.cat(means), torch.cat(widths))
-    return Encoded(model, batches, whole, model.sigma_min, split, rows.factors, dataset.circular)
+    return Encoded(model, batches, encode(model, batches), model.sigma_min, split, rows.factors, dataset.circular)
+
+
+@torch.no_grad()
+def encode(model: Model, rows: Batches) -> Posterior:
+    """q(z|x) of every row, a block at a time."""
+    positions = torch.split(torch.arange(len(rows)), BATCH)
+    parts = [model.encode(rows.read(block)) for block in positions]
+    mu = torch.cat([part.mu for part in parts])
+    return Posterior(mu, torch.cat([part.sigma for part in parts])) if model.stochastic else PointPosterior(mu)
 
 
 def _unseen(dataset: Dataset, settings: TrainConfig, other: bool) -> tuple[Rows, str]:

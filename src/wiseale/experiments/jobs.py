@@ -1,35 +1,42 @@
-"""Training runs as parallel processes over the cores: resumable, failures isolated."""
+"""Runs as parallel processes over the cores, trained and then evaluated: resumable, failures isolated."""
 
 from __future__ import annotations
 
 import dataclasses
+import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
+from typing import Literal
 
 from wiseale.config import TrainConfig
 from wiseale.durable import to_json, write_text
 from wiseale.errors import RunError
 from wiseale.training.run_directory import RunDirectory
 
-_POLL_SECONDS = 0.2
+State = Literal["waiting", "training", "evaluating", "done", "failed"]
+
+_POLL_SECONDS = 0.1
 
 
 @dataclass(frozen=True)
 class Job:
-    """One run to make: a name for people, its settings, and where it goes."""
+    """One run to make: a name for people, its settings, where it goes, and how many rows it is evaluated on."""
 
     name: str
     config: TrainConfig
     out: Path
+    evaluate_rows: int = 10_000
 
     @property
     def log(self) -> Path:
-        """What the process prints."""
+        """What its processes print."""
         return self.out.with_name(f"{self.out.name}.log")
 
     def epochs_done(self) -> int:
@@ -37,16 +44,20 @@ class Job:
         metrics = RunDirectory(self.out).metrics
         return metrics.read_bytes().count(b"\n") if metrics.exists() else 0
 
-    def command(self) -> list[str]:
-        """What runs it, or continues it."""
-        python = [sys.executable, "-m", "wiseale"]
-        if RunDirectory(self.out).config.exists():
-            return [*python, "resume", str(self.out)]
+    def next_command(self) -> tuple[State, list[str]] | None:
+        """What has to run next: training, its continuation, or evaluation; None where all is done."""
+        run = RunDirectory(self.out)
+        if run.finished:
+            if run.evaluation.exists():
+                return None
+            return "evaluating", ["evaluate", str(self.out), "--most", str(self.evaluate_rows)]
+        if run.config.exists():
+            return "training", ["resume", str(self.out)]
         settings = self.out.with_name(f"{self.out.name}.json")
         settings.parent.mkdir(parents=True, exist_ok=True)
         given = {key: value for key, value in dataclasses.asdict(self.config).items() if value is not None}
         write_text(settings, to_json(given))
-        return [*python, "train", "--config", str(settings), "--out", str(self.out)]
+        return "training", ["train", "--config", str(settings), "--out", str(self.out)]
 
 
 @dataclass(frozen=True)
@@ -57,26 +68,40 @@ class Failure:
     reason: str
 
 
-def run_jobs(jobs: Sequence[Job], workers: int, show: Callable[[Sequence[Job]], None]) -> list[Failure]:
-    """Make every run that is not finished yet, ``workers`` at a time; those that fail are returned, the rest go on.
+Show = Callable[[Sequence[tuple[Job, State]]], None]
+
+
+def run_jobs(jobs: Sequence[Job], workers: int, show: Show) -> list[Failure]:
+    """Do whatever is missing of every job, ``workers`` at a time; those that fail are returned, the rest go on.
 
     An interruption reaches the runs too: they save and end, and the same call later continues them.
     """
-    waiting = [job for job in jobs if not RunDirectory(job.out).finished]
+    states: dict[Job, State] = dict.fromkeys(jobs, "waiting")
+    waiting = list(jobs)
     running: dict[Job, subprocess.Popen[bytes]] = {}
     failures = []
     try:
-        while waiting or running:
-            while waiting and len(running) < workers:
-                job = waiting.pop(0)
-                running[job] = _launch(job)
-            for job, process in list(running.items()):
-                if process.poll() is not None:
+        with _terminated_as_interrupt():
+            while waiting or running:
+                while waiting and len(running) < workers:
+                    job = waiting.pop(0)
+                    following = job.next_command()
+                    if following is None:
+                        states[job] = "done"
+                        continue
+                    states[job], arguments = following
+                    running[job] = _launch(job, arguments)
+                for job, process in list(running.items()):
+                    if process.poll() is None:
+                        continue
                     del running[job]
-                    if process.returncode != 0:
+                    if process.returncode == 0:
+                        waiting.insert(0, job)  # its next step, if any, goes first
+                    else:
+                        states[job] = "failed"
                         failures.append(Failure(job, _last_line(job.log)))
-            show(jobs)
-            time.sleep(_POLL_SECONDS)
+                show([*states.items()])
+                time.sleep(_POLL_SECONDS)
     finally:
         for process in running.values():
             process.send_signal(signal.SIGTERM)
@@ -85,11 +110,29 @@ def run_jobs(jobs: Sequence[Job], workers: int, show: Callable[[Sequence[Job]], 
     return failures
 
 
-def _launch(job: Job) -> subprocess.Popen[bytes]:
-    command = job.command()
+@contextmanager
+def _terminated_as_interrupt() -> Iterator[None]:
+    """SIGTERM ends this process as Ctrl-C does, so that its runs are stopped in order."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _launch(job: Job, arguments: list[str]) -> subprocess.Popen[bytes]:
+    # One thread each: several single-threaded runs at once are faster than one after the other on several threads.
+    environment = os.environ | {"OMP_NUM_THREADS": str(job.config.threads or 1)}
+    command = [sys.executable, "-m", "wiseale", *arguments]
     try:
         with job.log.open("ab") as log:
-            return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
+            return subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, env=environment
+            )
     except OSError as error:
         raise RunError(f"cannot start {job.name}: {error}") from None
 

@@ -10,6 +10,8 @@ from matplotlib.figure import Figure
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
 DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)), (0, (7, 3)))
 
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+
 
 def new_figure(width: float, height: float) -> Figure:
     """An empty figure of this size in inches; pyplot and its global state are not involved."""

@@ -15,6 +15,7 @@ from torch.nn import functional as F
 from wiseale.config import Settings, setting
 from wiseale.likelihoods import Likelihood, LikelihoodFamily
 from wiseale.posterior import PointPosterior, Posterior
+from wiseale.priors import OwnPrior, StandardNormal
 
 SigmaActivation = Literal["softplus", "relu"]
 
@@ -111,6 +112,10 @@ class Model(nn.Module):
     """Encoder, decoder and likelihood; x is in the network's units, see :attr:`units`.
 
     Without ``stochastic`` the encoder returns codes alone, as :class:`~wiseale.posterior.PointPosterior`.
+
+    Attributes:
+        units: how the user's units become the network's; None where they are the same.
+        prior: the objective's own prior over codes, in models that have been trained; None: it is N(0, I).
     """
 
     def __init__(
@@ -136,6 +141,7 @@ class Model(nn.Module):
         self.decoder = pair.decoder
         self.family = family
         self.units: Standardizer | None = None
+        self.prior: nn.Module | None = None
 
     def encode(self, x: Tensor) -> Posterior:
         """q(z|x) for a batch (M, *x_shape)."""
@@ -145,6 +151,12 @@ class Model(nn.Module):
     def decode(self, z: Tensor) -> Likelihood:
         """p(x|z) for a batch of codes (M, d_z)."""
         return self.family(_full_precision(self.decoder(z)))
+
+    def sample_prior(self, n: int, generator: torch.Generator | None = None) -> Tensor:
+        """Draw n codes from the model's prior, (n, d_z)."""
+        if isinstance(self.prior, OwnPrior):
+            return self.prior.sample_prior(n, generator)
+        return StandardNormal(self.latent_dim).sample(n, generator).to(next(self.parameters()).device)
 
     def forward(self, x: Tensor, epsilon: Tensor) -> tuple[Posterior, Tensor, Likelihood]:
         """Encode, sample with the given noise, decode: what one training step needs."""

@@ -109,9 +109,13 @@ class WeightedObjective(Settings):
     """What objectives without state share: they are what the loop calls, and their weight is one of their settings."""
 
     couples_batch: ClassVar[bool] = False
-    stochastic: ClassVar[bool] = True
     weight_setting: ClassVar[str | None] = None
     """Name of the field that holds the weight; None: the weight is 1."""
+
+    @property
+    def stochastic(self) -> bool:
+        """Whether the encoder has a width; where that is a setting, the system says so."""
+        return True
 
     def build(self, x_shape: tuple[int, ...], latent_dim: int) -> ObjectiveCall:
         """Itself; objectives with networks or a memory of their own return a module instead."""

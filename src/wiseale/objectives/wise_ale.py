@@ -1,18 +1,22 @@
-"""WiSE-ALE (Lin et al. 2019): the prior constrains the average of the batch's posteriors."""
+"""WiSE-ALE (Lin et al. 2019): the prior constrains the average of the posteriors, not each of them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from wiseale.config import setting
+from wiseale.config import SettingError, setting
 from wiseale.divergences import kl_aggregate_mc, kl_aggregate_upper_bound
+from wiseale.errors import ConfigError
 from wiseale.likelihoods import Likelihood
-from wiseale.objectives.terms import Terms, WeightedObjective, weight_value
+from wiseale.objectives.posterior_bank import PosteriorBank, refuse_small_bank
+from wiseale.objectives.terms import ObjectiveCall, Terms, WeightedObjective, weight_value
 from wiseale.posterior import Posterior
+
+Estimator = Literal["jensen", "bhattacharyya", "tightest", "mc"]
 
 
 @dataclass(frozen=True)
@@ -21,15 +25,36 @@ class WiseAle(WeightedObjective):
 
     The paper's L(B_M), divided by M, has the weight 1/M (``"paper"``): there the prior all but vanishes. The default
     is 1; ``docs/deviations.md`` says why.
+
+    ``aggregate="bank"`` (ours) averages over the last ``bank_size`` posteriors in place of the batch's M, as the
+    derivation, which is about the whole dataset, means; the objective then no longer depends on M.
     """
 
-    estimator: Literal["jensen", "bhattacharyya", "tightest", "mc"] = setting(
+    estimator: Estimator = setting(
         "jensen", "bound (jensen is the paper's) or Monte Carlo estimate of the aggregate KL"
     )
     prior_weight: float | Literal["paper", "1/M", "1/N"] = setting(1.0, "weight of the aggregate KL", above=0)
+    aggregate: Literal["batch", "bank"] = setting("batch", "posteriors averaged: the batch's, or the last bank_size")
+    bank_size: int = setting(8192, "posteriors kept where aggregate is bank", minimum=2)
 
     couples_batch: ClassVar[bool] = True
     weight_setting: ClassVar[str | None] = "prior_weight"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.aggregate == "bank" and self.prior_weight in ("paper", "1/M"):
+            problem = f"{self.prior_weight!r} has no meaning for a bank, which does not depend on M: give a number"
+            raise SettingError("prior_weight", problem)
+
+    def at_scale(self, batch_size: int, n_samples: int) -> Self:
+        """The same objective with its weight as a number."""
+        if self.aggregate == "bank":
+            refuse_small_bank(self.bank_size, batch_size)
+        return super().at_scale(batch_size, n_samples)
+
+    def build(self, x_shape: tuple[int, ...], latent_dim: int) -> ObjectiveCall:
+        """Itself, or a module that remembers posteriors."""
+        return BankedWiseAle(self, latent_dim) if self.aggregate == "bank" else self
 
     def __call__(
         self,
@@ -41,8 +66,36 @@ class WiseAle(WeightedObjective):
         generator: torch.Generator | None = None,
     ) -> Terms:
         """The terms for a batch; ``mc`` is taken at the given z, so it needs no further draw."""
-        if self.estimator == "mc":
-            prior = kl_aggregate_mc(posterior, z=z)
-        else:
-            prior = kl_aggregate_upper_bound(posterior, self.estimator)
+        if self.aggregate == "bank":
+            raise ConfigError(
+                "wise_ale:aggregate=bank remembers posteriors: call what build(x_shape, latent_dim) returns"
+            )
+        prior = aggregate_kl(posterior, z, self.estimator)
         return Terms(-likelihood.log_prob(x), prior, weight_value(self.prior_weight, len(posterior)))
+
+
+class BankedWiseAle(nn.Module):
+    """WiSE-ALE with the posterior bank as its memory."""
+
+    def __init__(self, settings: WiseAle, latent_dim: int) -> None:
+        super().__init__()
+        self.settings = settings
+        self.bank = PosteriorBank(settings.bank_size, latent_dim, settings.estimator)
+
+    def forward(
+        self,
+        x: Tensor,
+        posterior: Posterior,
+        z: Tensor,
+        likelihood: Likelihood,
+        *,
+        generator: torch.Generator | None = None,
+    ) -> Terms:
+        """The terms for a batch; in training the bank takes up its posteriors."""
+        weight = weight_value(self.settings.prior_weight, len(posterior))
+        return Terms(-likelihood.log_prob(x), self.bank(posterior, z), weight)
+
+
+def aggregate_kl(posterior: Posterior, z: Tensor, estimator: Estimator) -> Tensor:
+    """The batch's aggregate KL, bounded analytically or, for ``mc``, estimated at z ~ q, nats, ()."""
+    return kl_aggregate_mc(posterior, z=z) if estimator == "mc" else kl_aggregate_upper_bound(posterior, estimator)

@@ -17,6 +17,7 @@ from wiseale.durable import to_json, verify_directory, write_directory
 from wiseale.errors import ModelFileError
 from wiseale.networks.model import Model
 from wiseale.objectives.terms import Adversarial, ObjectiveCall
+from wiseale.priors import OwnPrior
 
 _KEPT = 2
 
@@ -74,10 +75,13 @@ class Learner:
                 optimizers["encoder"] = _adversary(encoder, objective.encoder_lr)
         return cls(model, objective, optimizers)
 
-    def take_best(self) -> None:
-        """Go back to the best epoch's weights, where early stopping kept any."""
+    def finish(self) -> Model:
+        """The finished model: the best epoch's weights, where early stopping kept any, and its own prior, if any."""
         if self.best is not None:
             self.modules.load_state_dict(self.best)
+        if isinstance(self.objective, nn.Module) and isinstance(self.objective, OwnPrior):
+            self.model.prior = self.objective
+        return self.model
 
     @property
     def modules(self) -> nn.ModuleDict:

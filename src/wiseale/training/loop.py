@@ -59,7 +59,7 @@ class Journal(Protocol):
 
 def fit(learner: Learner, train: Batches, held_out: Batches | None, plan: Plan, journal: Journal) -> bool:
     """Train from wherever the learner is to the end of the plan; False where the journal interrupted it."""
-    model, progress, optimizer = learner.model, learner.progress, learner.optimizers["main"]
+    progress, optimizer = learner.progress, learner.optimizers["main"]
     steps_per_epoch = len(train) // plan.batch_size
     pending: list[tuple[int, dict[str, Tensor]]] = []
 
@@ -79,7 +79,7 @@ def fit(learner: Learner, train: Batches, held_out: Batches | None, plan: Plan, 
             optimizer.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
             if plan.max_grad_norm is not None:
-                torch.nn.utils.clip_grad_norm_(model.parameters(), plan.max_grad_norm)
+                torch.nn.utils.clip_grad_norm_(optimizer.param_groups[0]["params"], plan.max_grad_norm)
             for group in optimizer.param_groups:
                 group["lr"] = lr
             optimizer.step()
@@ -176,7 +176,7 @@ def _flush(pending: list[tuple[int, dict[str, Tensor]]], sums: dict[str, float],
             if not math.isfinite(value):
                 _diverged(f"{name} is {value}", where.format(step))
             sums[name] = sums.get(name, 0.0) + value
-        if "kl_posterior_prior" in sums:
+        if "kl_posterior_prior" in sums and "elbo" not in names:  # an objective with a bound of its own names it
             sums["elbo"] = -(sums["reconstruction"] + sums["kl_posterior_prior"])
     pending.clear()
 

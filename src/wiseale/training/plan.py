@@ -59,6 +59,7 @@ def resolve(asked: TrainConfig, dataset: Dataset) -> TrainConfig:
         max_epochs=asked.max_epochs or preset.max_epochs,
         lr=asked.lr or preset.lr,
         lr_schedule=config.spec_of("lr schedule", schedule),
+        init_from=os.path.abspath(asked.init_from) if asked.init_from else None,
         threads=asked.threads or min(len(os.sched_getaffinity(0)), _DEFAULT_THREADS),
         device=choose_device(asked.device),
         data_root=asked.data_root or str(default_data_root()),

@@ -20,11 +20,11 @@ import torch
 
 import wiseale
 from wiseale import config
-from wiseale.config import TrainConfig
+from wiseale.config import SettingError, TrainConfig
 from wiseale.data import Dataset, load_dataset
 from wiseale.errors import DivergenceError, RunError
-from wiseale.modelfile import ModelConfig, save_model
-from wiseale.networks.model import parameter_count, seeded
+from wiseale.modelfile import ModelConfig, load_model, save_model
+from wiseale.networks.model import Model, parameter_count, seeded
 from wiseale.objectives import make_objective
 from wiseale.training.batches import Batches, fit_units
 from wiseale.training.checkpoint import Learner, load_newest, save_checkpoint
@@ -65,6 +65,7 @@ def start(asked: TrainConfig, out: Path, display: Display) -> Outcome:
     resolved = resolve(asked, dataset)
     _use_threads(resolved)
     work = Work.prepare(resolved, dataset)
+    take_weights(work.learner.model, resolved.init_from)
     complete = dataclasses.asdict(resolved) | {"resolved": work.facts}
     run = RunDirectory.create(out, complete, _environment(resolved, dataset.fingerprint))
     with run.locked():
@@ -85,9 +86,25 @@ def resume(path: Path, display: Display) -> Outcome:
             raise RunError(f"{resolved.data} is not the data this run was started with: its content has changed")
         _use_threads(resolved)
         work = Work.prepare(resolved, dataset)
-        load_newest(run.checkpoints, work.learner)
+        if load_newest(run.checkpoints, work.learner) is None:
+            take_weights(work.learner.model, resolved.init_from)
         run.cut_after(work.learner.progress.epoch)
         return work.carry_out(run, display)
+
+
+def take_weights(model: Model, init_from: str | None) -> None:
+    """Give a model the weights of a finished run's, or of a model file's; its own units stay."""
+    if init_from is None:
+        return
+    source, _ = load_model(Path(init_from))
+    source.units, source.prior = model.units, None
+    given, own = source.state_dict(), model.state_dict()
+    for name in sorted(given.keys() | own.keys()):
+        shapes = [list(state[name].shape) if name in state else "none" for state in (given, own)]
+        if shapes[0] != shapes[1]:
+            problem = f"{init_from} does not fit this run's network: {name} is {shapes[0]} there and {shapes[1]} here"
+            raise SettingError("init_from", problem)
+    model.load_state_dict(given)
 
 
 def _use_threads(resolved: TrainConfig) -> None:
@@ -160,8 +177,7 @@ class Work:
         if not complete:
             return Outcome(run.path, recorder.signal)
         save_checkpoint(run.checkpoints, self.learner)
-        self.learner.take_best()
-        save_model(run.model, self.learner.model, self.made_of)
+        save_model(run.model, self.learner.finish(), self.made_of)
         return Outcome(run.path)
 
 

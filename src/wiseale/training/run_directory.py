@@ -69,9 +69,12 @@ class RunDirectory:
         return config
 
     def read_metrics(self) -> list[dict[str, Any]]:
-        """One record per epoch."""
-        lines = self.metrics.read_text(encoding="utf-8").splitlines() if self.metrics.exists() else []
-        return [json.loads(line) for line in lines]
+        """The terms of each epoch."""
+        return _read_lines(self.metrics)
+
+    def read_timing(self) -> list[dict[str, Any]]:
+        """The seconds and memory of each epoch."""
+        return _read_lines(self.timing)
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
@@ -107,6 +110,10 @@ def refuse_existing(path: Path) -> None:
         raise RunError(f"cannot write the run directory {path}: {parent} is not a directory")
     if not os.access(parent, os.W_OK):
         raise RunError(f"cannot write the run directory {path}: no permission in {parent}")
+
+
+def _read_lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
 
 
 def append_line(path: Path, record: dict[str, Any]) -> None:

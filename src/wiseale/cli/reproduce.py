@@ -1,0 +1,57 @@
+"""``wiseale reproduce sine|mnist|celeba|teapot|toy|all --scale smoke|small|paper --out DIR``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import cast
+
+import click
+
+NAMES = ("sine", "mnist", "celeba", "teapot", "toy", "all")
+
+
+@click.command()
+@click.argument("name", type=click.Choice(NAMES))
+@click.option("--scale", type=click.Choice(("smoke", "small", "paper")), default="small", show_default=True)
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="directory of the reproduction")
+@click.option("--data-root", type=click.Path(path_type=Path), help="where datasets lie [default: $WISEALE_DATA]")
+@click.option("--workers", type=click.IntRange(1), help="runs at the same time [default: one per core]")
+def command(name: str, scale: str, out: Path, data_root: Path | None, workers: int | None) -> int:
+    """Run the paper's experiments with their controls, judge its claims, and write a report.
+
+    Called again, it does only what is missing. smoke: minutes for all, a rehearsal; small: about a quarter of an hour
+    each on two cores; paper: the published sizes.
+    """
+    from rich.console import Console
+
+    from wiseale.cli.job_board import job_board
+    from wiseale.cli.present import print_failures
+    from wiseale.experiments.claims import judge
+    from wiseale.experiments.comparison import default_workers
+    from wiseale.experiments.reproduce import TRAINED, Scale
+    from wiseale.experiments.reproduction import Reproduction, run_experiment
+    from wiseale.experiments.toy import run_toy
+    from wiseale.report.reproduction import reproduction_document
+    from wiseale.report.toy import toy_section, toy_verdicts
+    from wiseale.report.write import write_report
+
+    size = cast(Scale, scale)
+    console = Console(highlight=False, soft_wrap=True)
+    outcomes = {}
+    for experiment in TRAINED if name == "all" else (name,) if name in TRAINED else ():
+        console.print(f"{experiment}, scale {scale}", style="bold")
+        with job_board(console) as board:
+            outcome = run_experiment(experiment, size, out, data_root, workers or default_workers(), board.show)
+        outcomes[experiment] = outcome
+        print_failures(outcome.failures, console)
+        if outcome.note:
+            console.print(outcome.note, style="yellow", markup=False)
+    reproduction = Reproduction(size, outcomes)
+    toy = run_toy(out / "toy", size) if name in ("toy", "all") else None
+    verdicts = judge(reproduction.evidence(), toy_verdicts(toy) if toy else ())
+    extra = (toy_section(toy),) if toy else ()
+    page = write_report(reproduction_document(reproduction, verdicts, extra, out), out)
+    for verdict in verdicts:
+        console.print(f"{verdict.claim} {verdict.outcome}: {verdict.statement}", markup=False)
+    console.print(f"report: {page}")
+    return 1 if any(outcome.failures for outcome in outcomes.values()) else 0

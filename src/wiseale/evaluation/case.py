@@ -1,0 +1,111 @@
+"""What every measure reads: the encoded rows, the seed of its draws, and results that several measures share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import cached_property
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from wiseale.divergences import log_aggregate
+from wiseale.evaluation.encoded import Encoded
+from wiseale.evaluation.row_errors import RowErrors, row_errors
+from wiseale.priors import StandardNormal
+from wiseale.training.randomness import generator, permutation, standard_normal
+
+Tick = Callable[[float], None]
+"""Told now and then which fraction of a part is done."""
+
+Need = Literal["width", "normal prior"]
+
+PRIOR_DRAWS = 10_000
+
+
+class Draw(IntEnum):
+    """Counters that keep the draws of different measures apart."""
+
+    RECONSTRUCTION = 0
+    AGGREGATE = 1
+    IMPORTANCE = 2
+    IMPORTANCE_ROWS = 3
+    SEPARATION = 4
+    PRIOR = 5
+    COVERAGE = 6
+    MOVE = 7
+    PATHS = 8
+    FACTORS = 9
+    OWN_BOUND = 10
+
+
+@dataclass(frozen=True)
+class Case:
+    """A model's answers on held-out rows, about to be measured.
+
+    Attributes:
+        encoded: the model, the rows and their posteriors.
+        seed: every Monte Carlo draw follows from it.
+        nll_samples: importance samples K for each row of the negative log likelihood; 0 leaves it out.
+    """
+
+    encoded: Encoded
+    seed: int = 0
+    nll_samples: int = 64
+
+    def missing(self) -> dict[Need, str]:
+        """What the model does not have, and so what cannot be measured: the one place that decides it."""
+        missing: dict[Need, str] = {}
+        if not self.encoded.model.stochastic:
+            missing["width"] = "the encoder is deterministic: its posteriors have no width"
+        if self.encoded.model.prior is not None:
+            missing["normal prior"] = "the model's prior is not N(0, I)"
+        return missing
+
+    def noise(self, shape: tuple[int, ...], draw: Draw, *counters: int) -> Tensor:
+        """Standard normal noise of one measure."""
+        return standard_normal(shape, self.seed, "evaluate", draw, *counters)
+
+    def generator(self, draw: Draw, *counters: int) -> torch.Generator:
+        """Other randomness of one measure."""
+        return generator(self.seed, "evaluate", draw, *counters)
+
+    def shuffled(self, draw: Draw, *counters: int) -> Tensor:
+        """A random order of the rows, (n,)."""
+        return permutation(len(self.encoded.rows), self.seed, "evaluate", draw, *counters)
+
+    def codes(self, draw: Draw) -> Tensor:
+        """One code of every row, (n, d_z): z ~ q(z|x), or mu where the encoder is deterministic."""
+        q = self.encoded.posterior
+        return q.sample(self.noise(tuple(q.mu.shape), draw))
+
+    def prior_codes(self, n: int, draw: Draw) -> Tensor:
+        """Draws from N(0, I), (n, d_z)."""
+        return self.noise((n, self.encoded.posterior.latent_dim), draw)
+
+    @cached_property
+    def errors(self) -> RowErrors:
+        """Reconstruction of every row from z ~ q(z|x)."""
+        return row_errors(self.encoded, self.codes(Draw.RECONSTRUCTION))
+
+    @cached_property
+    def errors_at_mu(self) -> RowErrors:
+        """Reconstruction of every row from z = mu."""
+        return row_errors(self.encoded, self.encoded.posterior.mu)
+
+    @cached_property
+    def log_ratio(self) -> Tensor:
+        """log q(z_i|D) − log p(z_i) at z_i ~ q_i, nats, (n,)."""
+        return self._log_ratio(self.codes(Draw.AGGREGATE))
+
+    @cached_property
+    def log_ratio_at_prior(self) -> Tensor:
+        """log q(z|D) − log p(z) at z ~ p, nats, (PRIOR_DRAWS,)."""
+        return self._log_ratio(self.prior_codes(PRIOR_DRAWS, Draw.PRIOR))
+
+    @torch.no_grad()
+    def _log_ratio(self, z: Tensor) -> Tensor:
+        q = self.encoded.posterior
+        return (log_aggregate(q, z) - StandardNormal(q.latent_dim).log_prob(z)).double()

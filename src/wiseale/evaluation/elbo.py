@@ -1,0 +1,35 @@
+"""The evidence lower bound, against N(0, I) or against the model's own prior."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from wiseale.divergences import kl_posterior_prior
+from wiseale.evaluation.case import Case, Draw, Tick
+from wiseale.evaluation.findings import Findings
+from wiseale.objectives.terms import Terms
+
+NAMES = ("elbo",)
+
+
+@torch.no_grad()
+def elbo(case: Case, tick: Tick) -> Findings:
+    """E log p(x|z) − KL(q(z|x)‖p), mean over rows, nats; a model with a prior of its own answers for itself."""
+    own = case.encoded.model.prior
+    if own is not None:
+        return Findings.of({"elbo": own_bound(case, own)})
+    kl = kl_posterior_prior(case.encoded.posterior).double()
+    return Findings.of({"elbo": -float((case.errors.nats + kl).mean())})
+
+
+def own_bound(case: Case, prior: nn.Module) -> float:
+    """The bound that the prior's module gives beside its terms, from one draw for every row."""
+    encoded = case.encoded
+    z: Tensor = case.codes(Draw.RECONSTRUCTION)
+    draws = case.generator(Draw.OWN_BOUND)
+    total = 0.0
+    for x, part in encoded.blocks():
+        terms: Terms = prior(x, encoded.posterior[part], z[part], encoded.model.decode(z[part]), generator=draws)
+        total += float(terms.details["elbo"]) * len(x)
+    return total / len(encoded.rows)

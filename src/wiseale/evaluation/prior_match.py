@@ -1,0 +1,44 @@
+"""How far the posteriors, one by one and averaged, are from the prior."""
+
+from __future__ import annotations
+
+import torch
+
+from wiseale.divergences import kl_aggregate_lower_bound, kl_aggregate_upper_bound, kl_posterior_prior
+from wiseale.evaluation.case import Case, Tick
+from wiseale.evaluation.findings import Findings
+from wiseale.evaluation.standard_error import standard_error
+
+NAMES = (
+    "kl_posterior_prior",
+    "kl_aggregate_mc",
+    "kl_aggregate_mc_standard_error",
+    "kl_aggregate_lower_bound",
+    "kl_aggregate_jensen_upper_bound",
+    "kl_aggregate_bhattacharyya_upper_bound",
+    "mutual_information",
+)
+
+
+@torch.no_grad()
+def prior_match(case: Case, tick: Tick) -> Findings:
+    """The AEVB KL, the aggregate KL between its bounds, and the mutual information."""
+    q = case.encoded.posterior
+    kl = float(kl_posterior_prior(q).double().mean())
+    aggregate = float(case.log_ratio.mean())
+    tick(0.25)
+    lower = float(kl_aggregate_lower_bound(q))
+    tick(0.5)
+    jensen = float(kl_aggregate_upper_bound(q, "jensen"))
+    tick(0.75)
+    bhattacharyya = float(kl_aggregate_upper_bound(q, "bhattacharyya"))
+    numbers = (
+        kl,
+        aggregate,
+        standard_error(case.log_ratio),
+        lower,
+        jensen,
+        bhattacharyya,
+        kl - aggregate,
+    )
+    return Findings.of(dict(zip(NAMES, numbers, strict=True)))

@@ -1,0 +1,63 @@
+"""How well each row comes back from a code."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from wiseale.evaluation.encoded import Encoded
+from wiseale.evaluation.image_quality import WINDOW, psnr, ssim
+
+
+@dataclass(frozen=True)
+class RowErrors:
+    """Errors of every row, float64.
+
+    Attributes:
+        nats: −log p(x|z), (n,).
+        squared: mean squared error over the entries of x, in the network's units, (n,).
+        psnr: peak signal-to-noise ratio in dB, (n,); None where the rows are not images.
+        ssim: structural similarity, (n,); None where the rows are not images of at least 11 by 11 pixels.
+        x_range: lowest and highest entry of all rows, in the user's units.
+    """
+
+    nats: Tensor
+    squared: Tensor
+    psnr: Tensor | None
+    ssim: Tensor | None
+    x_range: tuple[float, float]
+
+
+@torch.no_grad()
+def row_errors(encoded: Encoded, codes: Tensor) -> RowErrors:
+    """Decode one code per row, (n, d_z), and compare."""
+    shape = encoded.model.x_shape
+    images = len(shape) == 3
+    windows = images and min(shape[1:]) >= WINDOW
+    nats, squared, peaks, similar = [], [], [], []
+    low, high = float("inf"), float("-inf")
+    for x, part in encoded.blocks():
+        likelihood = encoded.model.decode(codes[part])
+        nats.append(-likelihood.log_prob(x).double())
+        squared.append((x - likelihood.mean).square().flatten(1).double().mean(1))
+        shown, shown_hat = encoded.in_user_units(x), encoded.in_user_units(likelihood.mean)
+        low, high = min(low, float(shown.min())), max(high, float(shown.max()))
+        if images:
+            peaks.append(psnr(shown, shown_hat))
+        if windows:
+            similar.append(ssim(shown, shown_hat))
+    return RowErrors(
+        torch.cat(nats),
+        torch.cat(squared),
+        torch.cat(peaks) if images else None,
+        torch.cat(similar) if windows else None,
+        (low, high),
+    )
+
+
+@torch.no_grad()
+def row_nats(encoded: Encoded, codes: Tensor) -> Tensor:
+    """−log p(x|z) alone, (n,), float64."""
+    return torch.cat([-encoded.model.decode(codes[part]).log_prob(x).double() for x, part in encoded.blocks()])

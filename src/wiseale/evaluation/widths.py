@@ -1,0 +1,28 @@
+"""How many units carry something, and how wide the posteriors are."""
+
+from __future__ import annotations
+
+from wiseale.evaluation.case import Case, Tick
+from wiseale.evaluation.findings import Findings
+
+NAMES = ("sigma_floor_fraction", "sigma_geometric_mean")
+ACTIVE_VARIANCE = 0.01
+
+
+def active_units(case: Case, tick: Tick) -> Findings:
+    """Units whose mean varies from row to row: Var_x mu_k > 0.01."""
+    mu = case.encoded.posterior.mu.double()
+    if len(mu) < 2:
+        return Findings.none(("active_units",), "needs at least 2 rows")
+    return Findings.of({"active_units": int((mu.var(0) > ACTIVE_VARIANCE).sum())})
+
+
+def widths(case: Case, tick: Tick) -> Findings:
+    """Fraction of sigma at its floor, and the geometric mean of sigma."""
+    sigma = case.encoded.posterior.sigma.double()
+    return Findings.of(
+        {
+            "sigma_floor_fraction": float((sigma <= 1.01 * case.encoded.sigma_min).double().mean()),
+            "sigma_geometric_mean": float(sigma.log().mean().exp()),
+        }
+    )

@@ -1,0 +1,27 @@
+"""A comparison from the command line: systems named by their specs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from wiseale.config import SettingError, TrainConfig
+from wiseale.data import load_dataset
+from wiseale.experiments.comparison import Comparison, System
+from wiseale.objectives import make_objective
+from wiseale.training.plan import resolve
+
+
+def prepare_comparison(
+    base: TrainConfig, objectives: Sequence[str], seeds: int, out: Path, evaluate_rows: int
+) -> Comparison:
+    """Check everything that can be checked before the first run starts."""
+    if len(set(objectives)) < len(objectives):
+        raise SettingError("objectives", "names the same system twice")
+    for objective in objectives:
+        make_objective(objective)
+    dataset = load_dataset(base.data, Path(base.data_root) if base.data_root else None)
+    resolved = resolve(base, dataset)  # names what is wrong; the runs resolve it again, each for itself
+    systems = tuple(System(objective, objective) for objective in objectives)
+    kept = TrainConfig(**{**vars(base), "data": resolved.data, "max_epochs": resolved.max_epochs})
+    return Comparison(kept, systems, seeds, out, evaluate_rows)

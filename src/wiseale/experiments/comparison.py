@@ -1,0 +1,189 @@
+"""Objectives × seeds on one dataset: what runs, what came of it, and the mean and interval over seeds."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from statistics import fmean, median, stdev
+from typing import Any
+
+from wiseale.config import TrainConfig, from_values
+from wiseale.durable import to_json, write_text
+from wiseale.errors import RunError
+from wiseale.experiments.jobs import Failure, Job, Show, run_jobs
+from wiseale.training.run_directory import RunDirectory
+
+# Two-sided 95 % quantiles of Student's t by degrees of freedom; beyond the table the normal one is close enough.
+_T = (12.7062, 4.30265, 3.18245, 2.77645, 2.57058, 2.44691, 2.36462, 2.30600, 2.26216, 2.22814)
+
+
+@dataclass(frozen=True)
+class System:
+    """One contender: a name for people, its objective, and training settings of its own."""
+
+    name: str
+    objective: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def folder(self) -> str:
+        """A name for its directory."""
+        own = "".join(f"-{key}-{value}" for key, value in self.settings.items())
+        return re.sub(r"[^A-Za-z0-9_.]+", "-", self.objective.replace("/", "-over-") + own).strip("-")
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Systems, seeds and common settings; everything lives under ``out`` and is done at most once."""
+
+    base: TrainConfig
+    systems: tuple[System, ...]
+    seeds: int
+    out: Path
+    evaluate_rows: int = 10_000
+
+    def jobs(self) -> list[Job]:
+        """Every run, seed by seed, so that an early look shows all systems."""
+        return [
+            Job(
+                f"{system.name}, seed {seed}" if self.seeds > 1 else system.name,
+                replace(self.base, objective=system.objective, seed=seed, **system.settings),
+                self.run_path(system, seed),
+                self.evaluate_rows,
+            )
+            for seed in range(self.base.seed, self.base.seed + self.seeds)
+            for system in self.systems
+        ]
+
+    def run_path(self, system: System, seed: int) -> Path:
+        """Where a run lives."""
+        return self.out / "runs" / system.folder / f"seed-{seed}"
+
+    def carry_out(self, workers: int, show: Show) -> list[Failure]:
+        """Train and evaluate what is missing; the request is kept, and another one in the same place refused."""
+        self._keep_request()
+        return run_jobs(self.jobs(), workers, show)
+
+    def results(self) -> list[Result]:
+        """What is done so far."""
+        found = []
+        for seed in range(self.base.seed, self.base.seed + self.seeds):
+            for system in self.systems:
+                path = self.run_path(system, seed)
+                if RunDirectory(path).evaluation.exists():
+                    found.append(Result(system, seed, path))
+        return found
+
+    def _keep_request(self) -> None:
+        request = {
+            "base": asdict(self.base),
+            "systems": [asdict(system) for system in self.systems],
+            "seeds": self.seeds,
+            "evaluate_rows": self.evaluate_rows,
+        }
+        path = self.out / "comparison.json"
+        if path.exists():
+            before = json.loads(path.read_text(encoding="utf-8"))
+            if before["base"] != json.loads(to_json(request["base"])):
+                raise RunError(f"{self.out} holds a comparison with other settings: choose another --out")
+        elif self.out.exists() and any(self.out.iterdir()):
+            raise RunError(f"{self.out} is not empty and holds no comparison: choose another --out")
+        try:
+            self.out.mkdir(parents=True, exist_ok=True)
+            write_text(path, to_json(request))
+        except OSError as error:
+            raise RunError(f"cannot write {path}: {error.strerror}") from None
+
+
+def default_workers() -> int:
+    """One run per core."""
+    return len(os.sched_getaffinity(0))
+
+
+def read_comparison(out: Path) -> Comparison:
+    """The comparison kept in a directory."""
+    try:
+        request = json.loads((out / "comparison.json").read_text(encoding="utf-8"))
+        systems = tuple(System(**system) for system in request["systems"])
+        return Comparison(
+            from_values(TrainConfig, request["base"]), systems, request["seeds"], out, request["evaluate_rows"]
+        )
+    except (OSError, ValueError, KeyError, TypeError):
+        raise RunError(f"{out} holds no comparison: make one with `wiseale compare`") from None
+
+
+@dataclass(frozen=True)
+class Result:
+    """One evaluated run."""
+
+    system: System
+    seed: int
+    path: Path
+
+    @property
+    def measures(self) -> dict[str, float | None]:
+        """What evaluation found."""
+        evaluation = json.loads(RunDirectory(self.path).evaluation.read_text(encoding="utf-8"))
+        measures: dict[str, float | None] = evaluation["measures"]
+        return measures
+
+    @property
+    def training_measures(self) -> dict[str, float]:
+        """What the training itself tells: the last epoch's ELBO, and the time a thousand rows take."""
+        last = self.metrics[-1]["train"]
+        rates = [record["samples_per_second"] for record in RunDirectory(self.path).read_timing()]
+        found = {"seconds_per_thousand_rows": 1000 / median(rates)}
+        return found | ({"training_elbo": last["elbo"]} if "elbo" in last else {})
+
+    @property
+    def metrics(self) -> list[dict[str, Any]]:
+        """One record per epoch."""
+        return RunDirectory(self.path).read_metrics()
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean over seeds and its 95 % Student interval; with one seed there is none."""
+
+    mean: float
+    half_width: float | None
+    n: int
+
+    @property
+    def low(self) -> float:
+        """Lower end; minus infinity where the interval is unknown."""
+        return self.mean - (math.inf if self.half_width is None else self.half_width)
+
+    @property
+    def high(self) -> float:
+        """Upper end; infinity where the interval is unknown."""
+        return self.mean + (math.inf if self.half_width is None else self.half_width)
+
+
+def estimate(values: Sequence[float]) -> Estimate:
+    """Mean and 95 % interval of a measure over seeds."""
+    n = len(values)
+    if n < 2:
+        return Estimate(values[0], None, n)
+    quantile = _T[n - 2] if n - 2 < len(_T) else 1.96
+    return Estimate(fmean(values), quantile * stdev(values) / math.sqrt(n), n)
+
+
+Summary = dict[str, dict[str, Estimate]]
+"""System name → measure → estimate; measures that are null for a system are absent."""
+
+
+def summarize(results: Sequence[Result]) -> Summary:
+    """Mean and interval over seeds of every measure of every system."""
+    collected: dict[str, dict[str, list[float]]] = {}
+    for result in results:
+        of_system = collected.setdefault(result.system.name, {})
+        for name, value in (result.measures | result.training_measures).items():
+            if value is not None:
+                of_system.setdefault(name, []).append(float(value))
+    return {system: {name: estimate(v) for name, v in measures.items()} for system, measures in collected.items()}

@@ -1,0 +1,119 @@
+"""The paper's experiments: which systems and controls, on which data, at which scale."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from wiseale.config import TrainConfig
+from wiseale.experiments import systems as s
+from wiseale.experiments.comparison import Comparison, System
+
+Scale = Literal["smoke", "small", "paper"]
+SCALES: tuple[Scale, ...] = ("smoke", "small", "paper")
+TRAINED = ("sine", "mnist", "celeba", "teapot")
+
+_NARROW_FACES = "paper_celeba:width=0.125"  # the paper's network is far too wide for a CPU
+_MAIN = (s.WISE_ALE, s.WISE_ALE_AS_WRITTEN, s.AEVB, s.BETA_VAE, s.BETA_CONTROL, s.WAE_MMD)
+
+
+@dataclass(frozen=True)
+class Scaled:
+    """How much of an experiment is run: the data, the settings, the seeds, and whether the weights are swept."""
+
+    data: str
+    seeds: int
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    rows: int = 10_000
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One of the paper's datasets with its systems."""
+
+    name: str
+    systems: tuple[System, ...]
+    swept: bool
+    scales: Mapping[Scale, Scaled]
+
+    def comparisons(
+        self, scale: Scale, out: Path, data: str | None = None, data_root: str | None = None
+    ) -> list[Comparison]:
+        """The main comparison, and the sweep of the weight with fewer seeds where there is one."""
+        scaled = self.scales[scale]
+        base = TrainConfig(data=data or scaled.data, threads=1, data_root=data_root, **scaled.settings)
+        systems = self.systems if scale != "smoke" else tuple(_shortened(system) for system in self.systems)
+        made = [Comparison(base, systems, scaled.seeds, out, scaled.rows)]
+        if self.swept and scale != "smoke":
+            rest = tuple(system for system in _sweep_systems() if system not in systems)
+            seeds = scaled.seeds if scale == "paper" else 1
+            made.append(replace(made[0], systems=rest, seeds=seeds, out=out / "sweep"))
+        return made
+
+
+def _sweep_systems() -> tuple[System, ...]:
+    both = [f(weight) for weight in s.SWEEP for f in (s.sweep_of_wise_ale, s.sweep_of_beta_vae)]
+    return tuple({system.name: system for system in both}.values())
+
+
+def _shortened(system: System) -> System:
+    """Settings that only make sense in a long run are left out of a rehearsal."""
+    return replace(system, settings={k: 0.5 for k in system.settings if k == "prior_warmup"})
+
+
+EXPERIMENTS: Mapping[str, Experiment] = {
+    "sine": Experiment(
+        "sine",
+        (*_MAIN, s.AEVB_WARM_UP, s.WAE_GAN, s.AAE, s.WISE_ALE_EXACT),
+        swept=True,
+        scales={
+            "smoke": Scaled("sine:n=1000,n_test=400", 1, {"max_epochs": 1}, rows=300),
+            "small": Scaled("sine:n=20000,n_test=4000", 3, {"max_epochs": 10}, rows=2000),
+            "paper": Scaled("sine", 3),
+        },
+    ),
+    "mnist": Experiment(
+        "mnist",
+        (*_MAIN, s.WAE_MMD_GAUSSIAN, s.WAE_GAN, s.AAE, s.SINKHORN_AE, s.GMVAE),
+        swept=True,
+        scales={
+            "smoke": Scaled("mnist:n=1000", 1, {"max_epochs": 1}, rows=300),
+            "small": Scaled("mnist:n=20000", 3, {"max_epochs": 8}, rows=2000),
+            "paper": Scaled("mnist", 3),
+        },
+    ),
+    "celeba": Experiment(
+        "celeba",
+        _MAIN,
+        swept=False,
+        scales={
+            "smoke": Scaled("celeba", 1, {"max_epochs": 1, "network": "paper_celeba:width=0.03", "batch_size": 64}, 80),
+            "small": Scaled("celeba", 3, {"max_epochs": 12, "network": _NARROW_FACES, "batch_size": 64}, 500),
+            "paper": Scaled("celeba", 3),
+        },
+    ),
+    "teapot": Experiment(
+        "teapot",
+        _MAIN,
+        swept=False,
+        scales={
+            "smoke": Scaled("teapot:n=400", 1, {"max_epochs": 1}, rows=40),
+            "small": Scaled("teapot:n=5000", 3, {"max_epochs": 6}, rows=500),
+            "paper": Scaled("teapot", 3),
+        },
+    ),
+}
+
+
+def faces(data_root: Path) -> tuple[str | None, str | None]:
+    """The data for the faces experiment and a note: CelebA, else the portraits named so, else nothing."""
+    if (data_root / "celeba").exists():
+        return None, None
+    if (data_root / "portraits").is_dir():
+        return (
+            f"celeba:folder={data_root / 'portraits'}",
+            "portraits stand in for CelebA, which is not under the data root",
+        )
+    return "", "neither CelebA nor portraits are under the data root: skipped"

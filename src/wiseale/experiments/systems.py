@@ -1,0 +1,33 @@
+"""The contenders by the names people read in tables and reports; claims refer to them by these constants."""
+
+from __future__ import annotations
+
+from wiseale.experiments.comparison import System
+
+WISE_ALE = System("WiSE-ALE, weight 1", "wise_ale")
+WISE_ALE_AS_WRITTEN = System("WiSE-ALE as written (1/M)", "wise_ale:prior_weight=paper")
+AEVB = System("AEVB", "aevb")
+AEVB_WARM_UP = System("AEVB, KL warm-up", "aevb", {"prior_warmup": 5.0})
+BETA_VAE = System("β-VAE, β = 4", "beta_vae:beta=4")
+BETA_CONTROL = System("β-VAE, β = 1/M", "beta_vae:beta=1/M")
+WAE_MMD = System("WAE-MMD", "wae_mmd")
+WAE_MMD_GAUSSIAN = System("WAE-MMD, Gaussian encoder", "wae_mmd:encoder=gaussian")
+WAE_GAN = System("WAE-GAN", "wae_gan")
+AAE = System("AAE", "aae")
+SINKHORN_AE = System("Sinkhorn AE", "sinkhorn_ae")
+GMVAE = System("GMVAE", "gmvae")
+WISE_ALE_EXACT = System("WiSE-ALE, exact reconstruction", "wise_ale_exact")
+
+SWEEP = ("1/64", "1/16", "1/4", "1", "4", "16")
+
+
+def sweep_of_wise_ale(weight: str) -> System:
+    """WiSE-ALE at one weight of the sweep."""
+    return WISE_ALE if weight == "1" else System(f"WiSE-ALE, weight {weight}", f"wise_ale:prior_weight={weight}")
+
+
+def sweep_of_beta_vae(beta: str) -> System:
+    """β-VAE at one β of the sweep; β = 1 is AEVB."""
+    if beta == "1":
+        return AEVB
+    return BETA_VAE if beta == "4" else System(f"β-VAE, β = {beta}", f"beta_vae:beta={beta}")

@@ -1,0 +1,122 @@
+"""GMVAE (Dilokthanakul et al. 2016): a prior of its own, a mixture of Gaussians that a second code w moves about.
+
+Their names against ours: data y → x, code x → z, w → w, cluster z → y.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from wiseale.config import setting
+from wiseale.divergences import kl_posterior_prior
+from wiseale.likelihoods import Likelihood
+from wiseale.networks.model import GaussianHead
+from wiseale.objectives.terms import ObjectiveCall, Terms, WeightedObjective
+from wiseale.posterior import LOG_2PI, Posterior
+
+_SIGMA_MIN = 1e-3  # of the prior's components: a component that shrank to a point would make the bound infinite
+
+
+@dataclass(frozen=True)
+class Gmvae(WeightedObjective):
+    """w ~ N(0, I), y ~ Cat(1/K), z|w,y ~ N(mu_y(w), sigma_y²(w)), x|z; inferred by q(z|x), q(w|x), Bayes' rule for y.
+
+    The authors' released settings for MNIST: clusters=15, w_dim=150, hidden=500,500, prior_hidden=500,
+    minimum_z_prior=0.5, with a code of 200. The defaults here are sized for a CPU.
+    """
+
+    clusters: int = setting(10, "components K of the prior", minimum=1)
+    w_dim: int = setting(10, "size of the second code w", minimum=1)
+    hidden: tuple[int, ...] = setting((256, 256), "widths of the layers from x to q(w|x)", minimum=1)
+    prior_hidden: tuple[int, ...] = setting((128,), "widths of the layers from w to the components", minimum=1)
+    minimum_z_prior: float = setting(
+        0.0, "floor under the KL of the cluster, the paper's z-prior term (minimum information constraint)", minimum=0
+    )
+
+    def build(self, x_shape: tuple[int, ...], latent_dim: int) -> ObjectiveCall:
+        """A module with the networks of q(w|x) and p(z|w, y)."""
+        return MixturePrior(self, x_shape, latent_dim)
+
+
+class MixturePrior(nn.Module):
+    """The networks of a GMVAE beside its encoder and decoder, its terms, and draws from its prior."""
+
+    def __init__(self, settings: Gmvae, x_shape: tuple[int, ...], latent_dim: int) -> None:
+        super().__init__()
+        self.settings = settings
+        self.latent_dim = latent_dim
+        self.w_body = nn.Sequential(nn.Flatten(), *_layers((math.prod(x_shape), *settings.hidden), nn.ReLU))
+        self.w_head = GaussianHead(settings.hidden[-1], settings.w_dim, "softplus", 1e-4)
+        outputs = 2 * settings.clusters * latent_dim
+        self.to_components = nn.Sequential(
+            *_layers((settings.w_dim, *settings.prior_hidden), nn.Tanh), nn.Linear(settings.prior_hidden[-1], outputs)
+        )
+
+    def forward(
+        self,
+        x: Tensor,
+        posterior: Posterior,
+        z: Tensor,
+        likelihood: Likelihood,
+        *,
+        generator: torch.Generator | None = None,
+    ) -> Terms:
+        """The terms for a batch, at the given z and one draw of w: their eq. 4, term by term in ``details``."""
+        q_w = self.encode_w(x)
+        w = q_w.sample(_normal((len(x), self.settings.w_dim), generator).to(q_w.mu))
+        log_components = self.log_components(z, w)
+        log_r = log_components.log_softmax(1)  # p(y = k|z, w) by Bayes' rule, all components being equally likely
+        r = log_r.exp()
+        conditional_prior = (r * (posterior.log_prob(z)[:, None] - log_components)).sum(1)
+        w_prior = kl_posterior_prior(q_w)
+        z_prior = (r * (log_r + math.log(self.settings.clusters))).sum(1)
+        prior = (conditional_prior + w_prior + z_prior.clamp(min=self.settings.minimum_z_prior)).mean()
+        reconstruction = -likelihood.log_prob(x)
+        details = {
+            "conditional_prior": conditional_prior.mean(),
+            "w_prior": w_prior.mean(),
+            "z_prior": z_prior.mean(),
+            "elbo": -(reconstruction + conditional_prior + w_prior + z_prior).mean(),
+        }
+        return Terms(reconstruction, prior, 1.0, details)
+
+    def encode_w(self, x: Tensor) -> Posterior:
+        """q(w|x) for a batch (M, *x_shape)."""
+        posterior: Posterior = self.w_head(self.w_body(x))
+        return posterior
+
+    def components(self, w: Tensor) -> tuple[Tensor, Tensor]:
+        """Means and standard deviations of p(z|w, y = k), each (M, K, d_z)."""
+        outputs = self.to_components(w).unflatten(1, (2, self.settings.clusters, self.latent_dim))
+        mu, raw = outputs.unbind(1)
+        return mu, F.softplus(raw) + _SIGMA_MIN
+
+    def log_components(self, z: Tensor, w: Tensor) -> Tensor:
+        """log p(z|w, y = k) in nats, (M, K)."""
+        mu, sigma = self.components(w)
+        standardised = (z[:, None] - mu) / sigma
+        return -(0.5 * standardised.square() + sigma.log() + 0.5 * LOG_2PI).sum(-1)
+
+    @torch.no_grad()
+    def sample_prior(self, n: int, generator: torch.Generator | None = None) -> Tensor:
+        """Draw n codes: w, then the cluster, then z, (n, d_z)."""
+        like = next(self.parameters())
+        mu, sigma = self.components(_normal((n, self.settings.w_dim), generator).to(like))
+        cluster = torch.randint(self.settings.clusters, (n,), generator=generator).to(like.device)
+        chosen = (torch.arange(n, device=like.device), cluster)
+        return torch.addcmul(mu[chosen], sigma[chosen], _normal((n, self.latent_dim), generator).to(like))
+
+
+def _layers(widths: tuple[int, ...], activation: type[nn.Module]) -> list[nn.Module]:
+    return [layer for inputs, outputs in pairwise(widths) for layer in (nn.Linear(inputs, outputs), activation())]
+
+
+def _normal(shape: tuple[int, int], generator: torch.Generator | None) -> Tensor:
+    """Standard normal noise, drawn on the CPU in float32 whatever the device and dtype."""
+    return torch.randn(shape, generator=generator)

@@ -1,0 +1,92 @@
+"""The last thousands of posteriors: a stand-in for the dataset's aggregate that a batch alone cannot be."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from wiseale.divergences import BankBound, kl_bank_mc, kl_bank_upper_bound, log_kernel_bank
+from wiseale.errors import ConfigError
+from wiseale.posterior import Posterior
+
+BOUNDS: dict[str, tuple[BankBound, ...]] = {
+    "mc": (),
+    "jensen": ("jensen",),
+    "bhattacharyya": ("bhattacharyya",),
+    "tightest": ("jensen", "bhattacharyya"),
+}
+
+
+class PosteriorBank(nn.Module):
+    """The aggregate KL of the newest ``size`` posteriors, the batch's own among them; gradients reach the batch alone.
+
+    Every call puts the batch in the place of the oldest entries. In training it stays there; in evaluation the bank is
+    left as it was, so that a held-out batch is measured inside a mixture like the one it was trained in, and twice
+    alike. While the bank fills, the mixture has as many components as there are entries.
+
+    Attributes:
+        mu: means of the entries, (size, d_z); likewise sigma.
+        level: ℓ_j of each entry when it entered, one row for each analytic bound in use, (bounds, size).
+        seen: posteriors that ever entered, (); the next goes to ``seen % size``.
+    """
+
+    mu: Tensor
+    sigma: Tensor
+    level: Tensor
+    seen: Tensor
+
+    def __init__(
+        self, size: int, latent_dim: int, estimator: Literal["jensen", "bhattacharyya", "tightest", "mc"]
+    ) -> None:
+        super().__init__()
+        self.bounds = BOUNDS[estimator]
+        self.register_buffer("mu", torch.zeros(size, latent_dim))
+        self.register_buffer("sigma", torch.ones(size, latent_dim))
+        self.register_buffer("level", torch.zeros(len(self.bounds), size))
+        self.register_buffer("seen", torch.zeros((), dtype=torch.int64))
+
+    def forward(self, posterior: Posterior, z: Tensor) -> Tensor:
+        """The bank's aggregate KL as the estimator has it, nats, (); ``mc`` is taken at the given z."""
+        seen, size = int(self.seen), len(self.mu)
+        refuse_small_bank(size, len(posterior))
+        count = min(size, seen + len(posterior))
+        places = (seen + torch.arange(len(posterior), device=self.mu.device)) % size
+
+        def with_batch(stored: Tensor, new: Tensor) -> Tensor:
+            return stored[:count].to(new.dtype).index_copy(0, places, new)
+
+        own = posterior.detach()
+        bank = Posterior(with_batch(self.mu, own.mu), with_batch(self.sigma, own.sigma))
+        kernels = [log_kernel_bank(own, bank, bound) for bound in self.bounds]
+        levels = [
+            with_batch(stored, kernel.logsumexp(-1) - math.log(count))
+            for stored, kernel in zip(self.level, kernels, strict=True)
+        ]
+        if self.training:
+            self._keep(bank, levels, seen + len(posterior))
+        if not self.bounds:
+            return kl_bank_mc(z, bank)
+        choices = zip(kernels, levels, self.bounds, strict=True)
+        return kl_bank_upper_bound(posterior, bank, *min(choices, key=lambda each: _over_the_bank(bank, *each[1:])))
+
+    @torch.no_grad()
+    def _keep(self, bank: Posterior, levels: list[Tensor], seen: int) -> None:
+        self.mu[: len(bank)] = bank.mu
+        self.sigma[: len(bank)] = bank.sigma
+        for row, level in enumerate(levels):
+            self.level[row, : len(bank)] = level
+        self.seen.fill_(seen)
+
+
+def _over_the_bank(bank: Posterior, level: Tensor, bound: BankBound) -> float:
+    """The bound of the whole bank less its cross-entropy: by it "tightest" chooses, as a batch's own would mislead."""
+    return float(level.mean() - (bank.entropy().mean() if bound == "bhattacharyya" else 0.0))
+
+
+def refuse_small_bank(size: int, batch_size: int) -> None:
+    """A batch must find room in the bank."""
+    if size < batch_size:
+        raise ConfigError(f"bank_size must be at least the batch size, got {size} for batches of {batch_size}")

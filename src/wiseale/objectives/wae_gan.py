@@ -1,0 +1,59 @@
+"""WAE-GAN (Tolstikhin et al. 2018, Algorithm 1): a critic tells codes from draws of the prior, the encoder fools it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import torch
+from torch import Tensor
+
+from wiseale.config import setting
+from wiseale.likelihoods import Likelihood
+from wiseale.objectives.critic import Adversary, Critic
+from wiseale.objectives.terms import ObjectiveCall, Terms, WeightedObjective
+from wiseale.posterior import Posterior
+
+
+@dataclass(frozen=True)
+class WaeGan(WeightedObjective):
+    """mean_i(−log p(x_i|z_i)) + λ · BCE(D(z), 1); after each step D minimises λ·[BCE(D(z_p), 1) + BCE(D(z), 0)].
+
+    Defaults are the paper's for MNIST; for CelebA it has λ = 1 in its units (2.5 here), a width of 1024, ``add_norm``
+    and a critic_lr of 1e-3. λ is converted as for :class:`~wiseale.objectives.wae_mmd.WaeMmd`.
+    """
+
+    prior_weight: float = setting(100.0, "λ, weight of the adversarial loss (the paper's MNIST)", above=0)
+    encoder: Literal["deterministic", "gaussian"] = setting(
+        "deterministic", "z = mu (the paper's), or z ~ N(mu, sigma²)"
+    )
+    critic_layers: int = setting(4, "hidden layers of the critic", minimum=1)
+    critic_width: int = setting(512, "units in each of them", minimum=1)
+    critic_lr: float = setting(5e-4, "learning rate of the critic's Adam", above=0)
+    add_norm: bool = setting(False, "add −‖z‖²/2, the prior's log density, to the critic's logit")
+
+    weight_setting: ClassVar[str | None] = "prior_weight"
+
+    @property
+    def stochastic(self) -> bool:
+        """Whether the encoder has a width."""
+        return self.encoder == "gaussian"
+
+    def build(self, x_shape: tuple[int, ...], latent_dim: int) -> ObjectiveCall:
+        """The objective with a fresh critic."""
+        critic = Critic(latent_dim, self.critic_layers, self.critic_width, self.add_norm)
+        return _WaeGan(critic, self.critic_lr, None, self.prior_weight)
+
+
+class _WaeGan(Adversary):
+    def forward(
+        self,
+        x: Tensor,
+        posterior: Posterior,
+        z: Tensor,
+        likelihood: Likelihood,
+        *,
+        generator: torch.Generator | None = None,
+    ) -> Terms:
+        """The terms for a batch, the critic held."""
+        return Terms(-likelihood.log_prob(x), self.encoder_loss(z), self.critic_weight)

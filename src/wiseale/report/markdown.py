@@ -1,0 +1,41 @@
+"""A document as Markdown, pictures by relative path."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from wiseale.report.document import Block, Commands, Document, Paragraph, Picture, Table
+
+
+def to_markdown(document: Document, beside: Path) -> str:
+    """The page as text; picture paths are relative to the folder it will lie in."""
+    parts = [f"# {_escape(document.title)}", _escape(document.lead)]
+    for section in document.sections:
+        parts.append(f"## {_escape(section.title)}")
+        parts += [_block(block, beside) for block in section.blocks]
+    return "\n\n".join(parts) + "\n"
+
+
+def _block(block: Block, beside: Path) -> str:
+    match block:
+        case Paragraph(text):
+            return _escape(text)
+        case Commands(lines):
+            return "```sh\n" + "\n".join(lines) + "\n```"
+        case Picture(path, caption):
+            return f"![{_escape(caption)}]({os.path.relpath(path, beside).replace(' ', '%20')})\n\n*{_escape(caption)}*"
+        case Table(_, columns, rows, caption):
+            cells = [_row(columns), _row(tuple("---" for _ in columns)), *(_row(row) for row in rows)]
+            return (f"{_escape(caption)}\n\n" if caption else "") + "\n".join(cells)
+
+
+def _row(cells: tuple[str, ...]) -> str:
+    return "| " + " | ".join(_escape(cell) for cell in cells) + " |"
+
+
+def _escape(text: str) -> str:
+    """Text that Markdown would read as structure or HTML stays text."""
+    for mark in "\\`*_[]<>|":
+        text = text.replace(mark, f"\\{mark}")
+    return " ".join(text.split())

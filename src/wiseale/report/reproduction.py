@@ -1,0 +1,84 @@
+"""The page of a reproduction: the claims judged, then each experiment with its figures and tables."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from wiseale.experiments.claims import Verdict
+from wiseale.experiments.gallery import Drawn, draw_all
+from wiseale.experiments.reproduction import Outcome, Reproduction
+from wiseale.report.comparison import comparison_sections
+from wiseale.report.document import Commands, Document, Paragraph, Section, Table
+
+TITLES = {"sine": "Sine waves", "mnist": "MNIST", "celeba": "Faces", "teapot": "Teapots"}
+
+# The paper's numbers for figures that the gallery draws under its own names.
+NUMBERED = {
+    ("mnist", "posteriors"): "figure1",
+    ("sine", "reconstructions"): "figure5a",
+    ("celeba", "reconstructions"): "figure5b",
+    ("sine", "training_curves"): "figure6",
+}
+
+
+def reproduction_document(
+    reproduction: Reproduction, verdicts: Sequence[Verdict], extra: Sequence[Section], out: Path
+) -> Document:
+    """Draw what is to be drawn and put the page together."""
+    sections = [claims_section(verdicts), *extra]
+    for name, outcome in reproduction.outcomes.items():
+        sections += _experiment(name, outcome, out)
+    sections.append(
+        Section("Run it again", (Commands((f"wiseale reproduce all --scale {reproduction.scale} --out DIR",)),))
+    )
+    lead = (
+        f"WiSE-ALE (Lin et al. 2019) and the systems it is compared with, at scale '{reproduction.scale}'. Nats per "
+        "observation unless said otherwise; ± is a 95 % Student interval over seeds. A claim is held only with three "
+        "seeds and disjoint intervals."
+    )
+    return Document("WiSE-ALE reproduced", lead, tuple(sections))
+
+
+def claims_section(verdicts: Sequence[Verdict]) -> Section:
+    """Every claim with its verdict and the numbers behind it."""
+    rows = tuple((v.claim, v.statement, v.outcome, v.numbers) for v in verdicts)
+    return Section("Claims", (Table("claims", ("claim", "what it says", "verdict", "numbers"), rows),))
+
+
+def _experiment(name: str, outcome: Outcome, out: Path) -> list[Section]:
+    title = TITLES[name]
+    note = (Paragraph(f"Note: {outcome.note}."),) if outcome.note else ()
+    failures = tuple((failure.job.name, failure.reason) for failure in outcome.failures)
+    if failures:
+        note = (*note, Table(f"{name}_failures", ("run", "last words"), failures))
+    results = outcome.results
+    if not results:
+        return [Section(title, (*note, Paragraph("Nothing was run.")))]
+    main = outcome.comparisons[0]
+    drawn = _numbered(name, draw_all(main, main.results(), outcome.summary), out)
+    sections = list(comparison_sections(main, results, outcome.summary, drawn, prefix=f"{title}: "))
+    if note:
+        sections.insert(0, Section(f"{title}: notes", note))
+    return sections
+
+
+def _numbered(name: str, drawn: Sequence[Drawn], out: Path) -> list[Drawn]:
+    """Figures of the paper also under their numbers, at the top of the reproduction."""
+    made = []
+    for one in drawn:
+        number = NUMBERED.get((name, one.path.stem))
+        if number is not None:
+            (out / "figures").mkdir(parents=True, exist_ok=True)
+            for suffix in (".png", ".svg"):
+                shutil.copyfile(one.path.with_suffix(suffix), out / "figures" / f"{number}{suffix}")
+            paper = f"Figure {number.removeprefix('figure')} of the paper. "
+            one = Drawn(one.path, paper + one.caption)
+        made.append(one)
+    return made
+
+
+def verdict_lines(verdicts: Sequence[Verdict]) -> Mapping[str, str]:
+    """Claim → one line for the terminal."""
+    return {f"{v.claim} {v.statement}": f"{v.outcome}: {v.numbers}" for v in verdicts}

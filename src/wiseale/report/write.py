@@ -1,0 +1,35 @@
+"""Put a document on disk: the page, and each of its tables as CSV and JSON."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+from wiseale.durable import to_json, write_text
+from wiseale.report.document import Document, Table
+from wiseale.report.html import to_html
+from wiseale.report.markdown import to_markdown
+
+
+def write_report(document: Document, out: Path, markdown: bool = False) -> Path:
+    """Write ``report.html`` (or ``report.md``) and ``tables/``; the path of the page."""
+    tables = out / "tables"
+    tables.mkdir(parents=True, exist_ok=True)
+    for section in document.sections:
+        for block in section.blocks:
+            if isinstance(block, Table):
+                write_text(tables / f"{block.name}.csv", _csv(block))
+                rows = [dict(zip(block.columns, row, strict=True)) for row in block.rows]
+                write_text(tables / f"{block.name}.json", to_json(rows))
+    page = out / ("report.md" if markdown else "report.html")
+    write_text(page, to_markdown(document, out) if markdown else to_html(document))
+    return page
+
+
+def _csv(table: Table) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(table.columns)
+    writer.writerows(table.rows)
+    return text.getvalue()

@@ -1,0 +1,216 @@
+"""The whole evaluation: of trained runs, of deterministic encoders, and against its own documentation."""
+
+import dataclasses
+import json
+import math
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from tests.evaluation.models import LinearGaussian, case_of
+from torch.distributions import Categorical, Independent, MixtureSameFamily, Normal, kl_divergence
+
+from wiseale.cli.display import PlainDisplay
+from wiseale.config import TrainConfig
+from wiseale.data import Rows
+from wiseale.evaluation.case import Case
+from wiseale.evaluation.encoded import Encoded, encode, encode_run
+from wiseale.evaluation.evaluate import evaluate, measure
+from wiseale.likelihoods import GaussianFamily
+from wiseale.networks.mlp import Mlp
+from wiseale.networks.model import Model
+from wiseale.training.batches import Batches
+from wiseale.training.run import start
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "measures.md"
+WAVES = "sine:n=64,n_test=450,length=32"
+HAVE_A_WIDTH_ALONE = {
+    "sigma_geometric_mean",
+    "sigma_floor_fraction",
+    "separation",
+    "separation_entropy",
+    "separation_batches",
+}
+NEED_A_WIDTH = HAVE_A_WIDTH_ALONE | {
+    "kl_posterior_prior",
+    "kl_aggregate_mc",
+    "kl_aggregate_mc_standard_error",
+    "kl_aggregate_lower_bound",
+    "kl_aggregate_jensen_upper_bound",
+    "kl_aggregate_bhattacharyya_upper_bound",
+    "mutual_information",
+    "elbo",
+    "nll_importance_weighted",
+    "nll_importance_weighted_standard_error",
+    "nll_samples",
+    "nll_rows",
+    "kl_reverse_mc",
+    "kl_reverse_mc_standard_error",
+    "jensen_shannon_mc",
+    "jensen_shannon_mc_standard_error",
+    "prior_mass_covered",
+    "prior_draws",
+}
+AGAINST_NORMAL = {"code_density", "code_coverage"}
+
+
+def trained(data, out, **settings):
+    config = TrainConfig(data=str(data), max_epochs=1, batch_size=16, threads=1, **settings)
+    start(config, out, PlainDisplay())
+    return out
+
+
+@pytest.fixture(scope="module")
+def waves(tmp_path_factory):
+    out = tmp_path_factory.mktemp("waves") / "run"
+    return trained(WAVES, out, latent_dim=2, network="mlp:hidden=16")
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pictures")
+    levels = np.random.default_rng(0).integers(0, 256, (120, 1, 12, 12), dtype=np.uint8)
+    np.save(folder / "pictures.npy", levels)
+    return trained(folder / "pictures.npy", folder / "run", latent_dim=2, network="mlp:hidden=16", held_out=0.2)
+
+
+def complete(measures, reasons):
+    """Every name has a finite number or a reason, never both."""
+    absent = {name for name, value in measures.items() if value is None}
+    assert set(reasons) == absent
+    assert all(math.isfinite(value) for value in measures.values() if value is not None)
+
+
+def test_a_run_of_sine_waves(waves):
+    told = []
+    result = evaluate(waves, progress=lambda title, fraction: told.append((title, fraction)))
+    complete(result.measures, result.reasons)
+    assert set(result.reasons.values()) == {"the observations are not images"}
+    assert (result.n_eval, result.split) == (450, "test")
+    assert [name for names in result.groups.values() for name in names] == list(result.measures)
+    fractions = [fraction for _, fraction in told]
+    assert fractions == sorted(fractions)
+    assert (fractions[0], told[-1]) == (0, ("done", 1))
+    assert {title for title, _ in told[:-1]} == set(result.groups)
+    stored = json.loads((waves / "evaluation.json").read_text())
+    assert stored == json.loads(json.dumps(dataclasses.asdict(result)))
+    assert result.measures["mse_at_mu_frequency_quartile_1"] > 0
+    assert -result.measures["elbo"] == pytest.approx(
+        result.measures["reconstruction"] + result.measures["kl_posterior_prior"]
+    )
+    assert result.measures["nll_importance_weighted"] < -result.measures["elbo"] + 5
+
+
+def test_the_seed_decides(waves):
+    first, again, other = (evaluate(waves, seed=seed).measures for seed in (3, 3, 4))
+    assert first == again
+    changed = {name for name in first if first[name] != other[name]}
+    assert {"reconstruction", "kl_aggregate_mc", "nll_importance_weighted", "separation", "kl_reverse_mc"} <= changed
+    assert not changed & {"mse_at_mu", "kl_posterior_prior", "kl_aggregate_jensen_upper_bound", "mig"}
+
+
+def test_a_run_of_pictures(pictures):
+    result = evaluate(pictures, nll_samples=0)
+    complete(result.measures, result.reasons)
+    assert result.measures["psnr"] > 0
+    assert -1 < result.measures["ssim"] < 1
+    assert result.reasons["separation"] == "needs batches of 64 rows, there are 24"
+    assert result.reasons["nll_importance_weighted"] == "no importance samples were asked for"
+    # Standardised inside the model: 144 entries, each divided by the same scale.
+    assert result.measures["log_jacobian"] == pytest.approx(-144 * math.log(256 / math.sqrt(12) / 255), rel=0.02)
+
+
+def test_every_measure_is_defined_in_the_documentation(waves, pictures):
+    headings = re.findall(r"^### (`.+`)$", DOCUMENT.read_text(encoding="utf-8"), re.M)
+    defined = [name for heading in headings for name in re.findall(r"`([^`]+)`", heading)]
+    assert len(defined) == len(set(defined))
+    measured = set(evaluate(waves).measures) | set(evaluate(pictures).measures)
+    general = {re.sub("_(frequency|phase|amplitude)(?=$|_quartile)", "_FACTOR", name) for name in measured}
+    general = {re.sub("_quartile_[1-4]$", "_quartile_Q", name) for name in general}
+    assert general == set(defined)
+
+
+def deterministic_case(n=200, factors=None):
+    torch.manual_seed(0)
+    model = Model(Mlp(hidden=(8,)), (6,), 2, GaussianFamily(), stochastic=False).eval()
+    rows = Batches(Rows(np.random.default_rng(0).normal(size=(n, 6)).astype(np.float32)))
+    return Case(Encoded(model, rows, encode(model, rows), model.sigma_min, "test", factors or {}))
+
+
+def test_a_deterministic_encoder_has_no_measure_that_needs_a_width():
+    found, groups = measure(deterministic_case())
+    complete(found.measures, found.reasons)
+    why = "the encoder is deterministic: its posteriors have no width"
+    nulls = {name for name, reason in found.reasons.items() if reason == why}
+    assert nulls == NEED_A_WIDTH
+    kept = {"mse", "active_units", "code_density", "code_coverage", "reconstruction_rise", "path_curvature"}
+    assert all(found.measures[name] is not None for name in kept)
+    assert found.measures["reconstruction"] == found.measures["reconstruction_at_mu"]
+    assert set(groups) >= {"separation", "compactness", "likelihood"}
+
+
+def test_a_run_with_a_deterministic_encoder(tmp_path):
+    run = trained(WAVES, tmp_path / "run", objective="wae_mmd", latent_dim=2, network="mlp:hidden=16")
+    result = evaluate(run)
+    complete(result.measures, result.reasons)
+    assert {name for name in NEED_A_WIDTH if result.measures[name] is None} == NEED_A_WIDTH
+    assert result.measures["code_coverage"] > 0
+
+
+def test_a_run_with_a_prior_of_its_own(tmp_path):
+    gmvae = "gmvae:clusters=3,w_dim=2,hidden=8,prior_hidden=8"
+    run = trained(WAVES, tmp_path / "run", objective=gmvae, latent_dim=2, network="mlp:hidden=16")
+    result = evaluate(run)
+    complete(result.measures, result.reasons)
+    against_normal = {name for name, reason in result.reasons.items() if reason == "the model's prior is not N(0, I)"}
+    assert against_normal == (NEED_A_WIDTH | AGAINST_NORMAL) - {"elbo", *HAVE_A_WIDTH_ALONE}
+    # Its bound by other means: log p(z|w) as one mixture density, terms written out (section 4 of the specification).
+    encoded = encode_run(run)
+    prior, q = encoded.model.prior, encoded.posterior
+    generator = torch.Generator().manual_seed(0)
+    x = encoded.rows.read(torch.arange(450))
+    bounds = []
+    with torch.no_grad():
+        q_w = prior.encode_w(x)
+        for _ in range(20):
+            z = q.mu + q.sigma * torch.randn(q.mu.shape, generator=generator)
+            w = q_w.mu + q_w.sigma * torch.randn(q_w.mu.shape, generator=generator)
+            mu, sigma = prior.components(w)
+            components = Independent(Normal(mu, sigma), 1)
+            log_prior = MixtureSameFamily(Categorical(torch.ones(450, 3)), components).log_prob(z)
+            log_q = Independent(Normal(q.mu, q.sigma), 1).log_prob(z)
+            kl_w = kl_divergence(Normal(q_w.mu, q_w.sigma), Normal(0.0, 1.0)).sum(1)
+            bounds.append(float((encoded.model.decode(z).log_prob(x) + log_prior - log_q - kl_w).mean()))
+    assert result.measures["elbo"] == pytest.approx(np.mean(bounds), abs=6 * np.std(bounds))
+
+
+def test_names_are_the_same_with_and_without_a_width():
+    model = LinearGaussian(x_dim=6, latent_dim=2)
+    with_width, _ = measure(case_of(model, model.draw(200), nll_samples=2))
+    assert list(with_width.measures) == list(measure(deterministic_case())[0].measures)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 7])
+def test_few_rows_give_numbers_or_reasons(n):
+    model = LinearGaussian()
+    found, _ = measure(case_of(model, model.draw(n), nll_samples=2))
+    complete(found.measures, found.reasons)
+    assert found.measures["mse"] is not None
+
+
+def test_labels_in_words_are_taken_as_classes(tmp_path):
+    generator = np.random.default_rng(0)
+    lines = ["a,b,c,city,price"]
+    for _ in range(900):
+        a, b, c, price = generator.normal(size=4)
+        lines.append(f"{a},{b},{c},{('Bonn', 'Köln')[int(a > 0)]},{price}")
+    (tmp_path / "table.csv").write_text("\n".join(lines), encoding="utf-8")
+    data = f"{tmp_path / 'table.csv'}:labels=city,price"
+    run = trained(data, tmp_path / "run", latent_dim=2, network="mlp:hidden=8", held_out=0.5)
+    result = evaluate(run)
+    complete(result.measures, result.reasons)
+    assert result.measures["dci_informativeness_city"] >= 0
+    assert "mse_at_mu_price_quartile_4" in result.measures
+    assert not any(name.startswith("mse_at_mu_city") for name in result.measures)

@@ -1,0 +1,110 @@
+"""Comparisons: intervals, isolation of failures, and going on after a kill."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from wiseale.config import TrainConfig
+from wiseale.errors import RunError
+from wiseale.experiments.comparison import Comparison, System, estimate, read_comparison, summarize
+from wiseale.experiments.jobs import Job, run_jobs
+
+QUICK = {"network": "mlp:hidden=8", "max_epochs": 2, "batch_size": 16, "threads": 1}
+ARGUMENTS = [
+    *("sine:n=150,n_test=80", "--objectives", "aevb", "wise_ale:prior_weight=1/64", "--seeds", "2"),
+    *("--network", "mlp:hidden=8", "--max-epochs", "2", "--batch-size", "16", "--evaluate-rows", "80"),
+]
+
+
+@pytest.mark.parametrize("n", [2, 3, 5, 9])
+def test_intervals_are_students(n):
+    values = np.random.default_rng(n).normal(3, 2, n)
+    found = estimate(list(values))
+    low, high = stats.t.interval(0.95, n - 1, values.mean(), stats.sem(values))
+    assert (found.low, found.high) == pytest.approx((low, high), rel=1e-3)
+
+
+def test_one_seed_has_no_interval():
+    found = estimate([2.0])
+    assert found.half_width is None
+    assert found.low == -np.inf
+
+
+def comparison(out: Path, **changes) -> Comparison:
+    base = TrainConfig(data="sine:n=150,n_test=80", **QUICK | changes)
+    systems = (System("AEVB", "aevb"), System("WiSE-ALE", "wise_ale"))
+    return Comparison(base, systems, seeds=1, out=out, evaluate_rows=80)
+
+
+def test_a_failure_is_reported_and_the_rest_goes_on(tmp_path):
+    made = comparison(tmp_path / "c")
+    broken = Job("broken", TrainConfig(data="sine:n=150,n_test=80", **QUICK, lr=1e30), tmp_path / "broken")
+    states = []
+    failures = run_jobs([broken, made.jobs()[0]], workers=2, show=lambda jobs: states.append(dict(jobs)))
+    assert [failure.job.name for failure in failures] == ["broken"]
+    assert "diverged" in failures[0].reason
+    assert states[-1][made.jobs()[0]] == "done"
+    assert len(made.results()) == 1
+
+
+def test_other_settings_in_the_same_place_are_refused(tmp_path):
+    comparison(tmp_path / "c")._keep_request()
+    comparison(tmp_path / "c")._keep_request()
+    assert read_comparison(tmp_path / "c") == comparison(tmp_path / "c")
+    with pytest.raises(RunError, match="other settings"):
+        comparison(tmp_path / "c", max_epochs=3)._keep_request()
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "notes.txt").write_text("mine")
+    with pytest.raises(RunError, match="not empty"):
+        comparison(tmp_path / "mine")._keep_request()
+
+
+def compare(out: Path) -> subprocess.Popen:
+    command = [sys.executable, "-m", "wiseale", "compare", *ARGUMENTS, "--out", str(out)]
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+    )
+
+
+def tables(out: Path) -> dict[str, str]:
+    """Every table but what tells of times."""
+    found = {path.name: path.read_text() for path in (out / "tables").iterdir()}
+    lines = {name: [line for line in text.splitlines() if "seconds" not in line] for name, text in found.items()}
+    return {name: text for name, text in lines.items() if name.endswith(".csv")}
+
+
+def test_killed_in_the_middle_and_run_again_gives_the_same_tables(tmp_path):
+    whole = compare(tmp_path / "whole")
+    output, _ = whole.communicate(timeout=300)
+    assert whole.returncode == 0, output
+
+    killed = compare(tmp_path / "killed")
+    first = tmp_path / "killed" / "runs" / "aevb" / "seed-0" / "evaluation.json"
+    while not first.exists():
+        time.sleep(0.02)
+        assert killed.poll() is None
+    os.killpg(killed.pid, signal.SIGKILL)
+    killed.communicate()
+    stamp = first.stat().st_mtime_ns
+    again = compare(tmp_path / "killed")
+    output, _ = again.communicate(timeout=300)
+    assert again.returncode == 0, output
+    assert first.stat().st_mtime_ns == stamp
+    assert tables(tmp_path / "killed") == tables(tmp_path / "whole")
+
+    results = read_comparison(tmp_path / "whole").results()
+    assert len(results) == 4
+    mse = [json.loads((r.path / "evaluation.json").read_text())["measures"]["mse"] for r in results if r.seed == 0]
+    assert summarize(results)["aevb"]["mse"].n == 2
+    assert min(mse) > 0
+    page = (tmp_path / "whole" / "report.html").read_text()
+    assert "http" not in page.replace("http-equiv", "")
+    assert "<script" not in page

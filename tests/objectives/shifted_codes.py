@@ -1,0 +1,77 @@
+"""Train, through the real loop, an auto-encoder whose codes start as N(3, 0.2²) in each dimension."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import nn
+
+from wiseale.data.dataset import Rows
+from wiseale.likelihoods import GaussianFamily
+from wiseale.networks.model import Model, NetworkSettings, Pair, seeded
+from wiseale.objectives import make_objective
+from wiseale.training.batches import Batches
+from wiseale.training.checkpoint import Learner
+from wiseale.training.loop import fit
+from wiseale.training.plan import Plan
+from wiseale.training.schedule import Constant
+
+D = 2
+
+
+@dataclass(frozen=True)
+class Affine(NetworkSettings):
+    """Codes are an affine function of x, so their distribution is Gaussian and known at any time."""
+
+    def pair(self, x_shape, latent_dim):
+        return Pair(nn.Identity(), latent_dim, nn.Linear(latent_dim, latent_dim))
+
+
+class Silent:
+    def __init__(self):
+        self.records = []
+
+    def step(self, *_):
+        pass
+
+    def epoch(self, record):
+        self.records.append(record)
+
+    def checkpoint(self, learner):
+        pass
+
+    def interrupted(self):
+        return False
+
+
+def train_shifted_codes(spec, epochs, lr=1e-2, seed=0):
+    """Codes (2000, 2) before and after training on x ~ N(0, I), and the records of the epochs of 31 steps each."""
+    objective = make_objective(spec)
+    with seeded(seed):
+        model = Model(Affine(), (D,), D, GaussianFamily(), objective.stochastic)
+        called = objective.build((D,), D)
+    with torch.no_grad():
+        model.head.mu.weight.copy_(0.2 * torch.eye(D))
+        model.head.mu.bias.fill_(3.0)
+        if objective.stochastic:
+            model.head.sigma.weight.zero_()
+            model.head.sigma.bias.fill_(-4.0)  # softplus(−4) = 0.018: the codes' spread is that of the means
+    x = np.random.default_rng(seed).normal(size=(2000, D)).astype(np.float32)
+    noise = torch.randn(2000, D, generator=torch.Generator().manual_seed(1))
+
+    def codes():
+        with torch.no_grad():
+            return model.encode(torch.from_numpy(x)).sample(noise)
+
+    before, journal = codes(), Silent()
+    plan = Plan(batch_size=64, max_epochs=epochs, lr=lr, schedule=Constant(), seed=seed)
+    fit(Learner.fresh(model, called, lr), Batches(Rows(x)), None, plan, journal)
+    return before, codes(), journal.records
+
+
+def assert_moved_onto_the_prior(before, after, tolerance=0.25):
+    """Far from N(0, I) before, near it after: mean, standard deviation and correlation of the dimensions."""
+    assert float((before.mean(0) - 3).abs().max()) < 0.1
+    assert float((before.std(0) - 0.2).abs().max()) < 0.05
+    assert float(after.mean(0).abs().max()) < tolerance
+    assert float((torch.cov(after.T) - torch.eye(D)).abs().max()) < 2 * tolerance
