@@ -12,7 +12,7 @@ import wiseale
 from wiseale.errors import WiseAleError
 
 COMMANDS = {
-    "demo": "Train four systems on sine waves side by side, then show a table and figures.",
+    "demo": "Train six systems on sine waves side by side, then show a table and a report.",
     "train": "Train one auto-encoder on a dataset or on your own file.",
     "resume": "Continue an interrupted run exactly where it stopped.",
     "compare": "Train and evaluate several systems with several seeds, then write a report.",

@@ -16,7 +16,7 @@ _LEGEND = (
 @click.command()
 @click.option("--out", type=click.Path(path_type=Path), default=Path("wiseale-demo"), show_default=True)
 @click.option("--waves", type=click.IntRange(200), default=20_000, show_default=True, help="sine waves to train on")
-@click.option("--epochs", type=click.IntRange(1), default=10, show_default=True, help="passes over them")
+@click.option("--epochs", type=click.IntRange(1), default=8, show_default=True, help="passes over them")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
 def command(out: Path, waves: int, epochs: int, seed: int) -> int:
     """Train the paper's systems and the controls on sine waves side by side, then show a table and write a report.
