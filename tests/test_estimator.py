@@ -27,8 +27,6 @@ from wiseale.cli import main
 from wiseale.errors import ModelFileError, WiseAleError
 from wiseale.fitting import LEAST_STEPS, MOST_STEPS, choose_epochs
 from wiseale.objectives import make_objective
-from wiseale.objectives.aevb import Aevb
-from wiseale.objectives.terms import Terms
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 5)) @ RNG.normal(size=(5, 5)) * [1, 10, 0.1, 3, 1000] + [0, 5, 0, -7, 1e6]
@@ -339,26 +337,37 @@ def test_parameters_that_cannot_be_used(changes, message):
     assert isinstance(caught.value, WiseAleError) or "random_state" in changes
 
 
-class Deterministic(Aevb):
-    """A stand-in for objectives without a posterior width."""
-
-    stochastic = False
-
-    def __call__(self, x, posterior, z, likelihood, *, generator=None):
-        return Terms(-likelihood.log_prob(x), z.square().mean(), 1.0)
-
-
-def test_a_deterministic_encoder_has_codes_but_no_score(monkeypatch, tmp_path):
-    monkeypatch.setitem(registry.OBJECTIVES, "plain", f"{__name__}:Deterministic")
-    est = quick("plain").fit(X)
+@pytest.mark.parametrize("name", registry.names("objective"))
+def test_every_objective_fits_saves_and_samples(name, tmp_path):
+    est = quick(name).fit(X)
+    est.save(tmp_path / "model")
+    for other in (load(tmp_path / "model"), pickle.loads(pickle.dumps(est))):
+        np.testing.assert_array_equal(other.transform(X), est.transform(X))
+        np.testing.assert_array_equal(other.sample(5, random_state=1), est.sample(5, random_state=1))
     assert est.inverse_transform(est.transform(X)).shape == X.shape
+    assert np.isfinite(est.sample(5)).all()
+    assert hasattr(est, "score") == hasattr(AutoEncoder(name), "score_samples")
+    if hasattr(est, "score"):
+        assert np.isfinite(est.score(X))
+
+
+@pytest.mark.parametrize("name", ["wae_mmd", "sinkhorn_ae"])
+def test_a_deterministic_encoder_has_codes_but_no_score(name):
+    est = quick(name).fit(X)
     assert np.isfinite(est.reconstruction_error(X)).all()
     assert not hasattr(est, "score")
-    assert not hasattr(AutoEncoder("plain"), "score_samples")
     with pytest.raises(ValueError, match="deterministic encoder"):
         est.posterior(X)
-    est.save(tmp_path / "model")
-    np.testing.assert_array_equal(load(tmp_path / "model").transform(X), est.transform(X))
+    assert hasattr(AutoEncoder("wae_mmd:encoder=gaussian"), "score")
+
+
+def test_a_prior_of_its_own_has_samples_but_no_score():
+    """The ELBO against N(0, I) is not one of a GMVAE, whose prior is a mixture."""
+    before = torch.random.get_rng_state()
+    est = quick("gmvae:clusters=3,w_dim=2,hidden=8,prior_hidden=8").fit(X)
+    assert not hasattr(est, "score")
+    assert torch.equal(torch.random.get_rng_state(), before)
+    assert est.posterior(X)[1].min() > 0
 
 
 def test_save_and_load(fitted, tmp_path):

@@ -18,9 +18,10 @@ from wiseale.divergences import kl_posterior_prior
 from wiseale.errors import DataError, RunError
 from wiseale.likelihoods import Bernoulli
 from wiseale.modelfile import ModelConfig, load_model
-from wiseale.networks.model import Model
+from wiseale.networks.model import Model, seeded
 from wiseale.objectives.terms import Objective
 from wiseale.posterior import PointPosterior
+from wiseale.priors import OwnPrior
 from wiseale.training.batches import interpret
 from wiseale.training.randomness import generator, standard_normal
 
@@ -160,8 +161,11 @@ def draw_prior(model: Model, n: int, draws: torch.Generator) -> Tensor:
 
 
 def has_elbo(objective: Objective) -> bool:
-    """Whether models of this objective have an ELBO: their encoder has a width, and their prior is N(0, I)."""
-    return objective.stochastic
+    """Whether :meth:`Codec.elbo` is right for its models: their encoder has a width and their prior is N(0, I)."""
+    if not objective.stochastic:
+        return False
+    with seeded(0):
+        return not isinstance(objective.build((1,), 1), OwnPrior)
 
 
 def open_codec(path: Path) -> Codec:

@@ -11,6 +11,7 @@ import wiseale
 from wiseale import config
 from wiseale.export import Exported
 from wiseale.modelfile import ModelConfig
+from wiseale.networks.model import seeded
 from wiseale.training.run_directory import RunDirectory
 
 
@@ -118,11 +119,14 @@ def _model_facts(made_of: ModelConfig) -> dict[str, str]:
         "threshold": "8-bit pixels, 1 where at least 128",
         "dynamic": "8-bit pixels, 1 where at least 128 (drawn anew at every step of training)",
     }
+    with seeded(0):
+        prior = made_of.build_prior()
     return {
         "objective": f"`{made_of.objective}`",
         "network": f"`{made_of.network}`",
         "likelihood": f"`{made_of.likelihood}`",
         "codes": f"{made_of.latent_dim}, {'with' if made_of.stochastic else 'without'} a width (sigma)",
+        "prior": "N(0, I)" if prior is None else "its own, kept with the model",
         "input": f"{_rows(made_of)}; {readings[made_of.reading]}",
         **({"columns": ", ".join(f"`{column}`" for column in made_of.columns)} if made_of.columns else {}),
         "units": "standardised inside the model" if made_of.standardized else "not standardised",

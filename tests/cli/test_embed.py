@@ -227,6 +227,14 @@ def test_a_named_dataset(capsys, tmp_path):
     assert "can only hold a table" in refused(capsys, "sample", tmp_path / "model", "-o", tmp_path / "x.csv")
 
 
+def test_a_deterministic_encoder_has_no_sigma_to_write(capsys, tmp_path):
+    AutoEncoder("wae_mmd", network="mlp:hidden=8", max_epochs=1, random_state=0).fit(X).save(tmp_path / "model")
+    np.save(tmp_path / "x.npy", X)
+    arguments = ("embed", tmp_path / "model", tmp_path / "x.npy", "-o", tmp_path / "codes.npz")
+    assert "deterministic encoder without sigma" in refused(capsys, *arguments, "--sigma")
+    done(capsys, *arguments, "--error")
+
+
 def test_wrong_requests(capsys, tmp_path, model):
     np.save(tmp_path / "x.npy", X)
     data, out = tmp_path / "x.npy", tmp_path / "codes.npy"
