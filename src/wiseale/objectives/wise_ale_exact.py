@@ -1,6 +1,6 @@
 """WiSE-ALE without the approximation of its reconstruction (the paper's future work): a true lower bound.
 
-What it converges to is derived and measured in ``docs/exact_bound.md``.
+Its optimum is a decoder that ignores z and returns the data mean, with every posterior equal to the prior.
 """
 
 from __future__ import annotations
