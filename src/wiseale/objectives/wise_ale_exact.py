@@ -1,6 +1,6 @@
 """WiSE-ALE without the approximation of its reconstruction (the paper's future work): a true lower bound.
 
-Its optimum is a decoder that ignores z and returns the data mean, with every posterior equal to the prior.
+Its optimum is a decoder that ignores z and returns the data mean, with the aggregate posterior equal to the prior.
 """
 
 from __future__ import annotations
