@@ -20,6 +20,6 @@ def command(directory: Path, markdown: bool) -> int:
     comparison = read_comparison(directory)
     results = comparison.results()
     summary = summarize(results)
-    drawn = draw_all(comparison, results, summary) if results else []
+    drawn = draw_all(directory / "figures", results) if results else []
     print(write_report(comparison_document(comparison, results, summary, drawn, []), directory, markdown))
     return 0

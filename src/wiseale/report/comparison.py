@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 
 from wiseale.experiments.comparison import Comparison, Estimate, Result, Summary
-from wiseale.experiments.gallery import Drawn
+from wiseale.experiments.drawn import Drawn
 from wiseale.experiments.jobs import Failure
 from wiseale.report.document import Commands, Document, Paragraph, Picture, Section, Table
 from wiseale.training.run_directory import RunDirectory

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from wiseale.experiments.claims import Verdict
-from wiseale.experiments.gallery import Drawn, draw_all
+from wiseale.experiments.drawn import Drawn
+from wiseale.experiments.gallery import draw_all
 from wiseale.experiments.reproduction import Outcome, Reproduction
 from wiseale.report.comparison import comparison_sections
 from wiseale.report.document import Commands, Document, Paragraph, Section, Table
@@ -56,8 +57,9 @@ def _experiment(name: str, outcome: Outcome, out: Path) -> list[Section]:
     results = outcome.results
     if not results:
         return [Section(title, (*note, Paragraph("Nothing was run.")))]
-    main = outcome.comparisons[0]
-    drawn = _numbered(name, draw_all(main, main.results(), outcome.summary), out)
+    main, *others = outcome.comparisons
+    sweep = [result for comparison in others for result in comparison.results()]
+    drawn = _numbered(name, draw_all(main.out / "figures", main.results(), sweep), out)
     sections = list(comparison_sections(main, results, outcome.summary, drawn, prefix=f"{title}: "))
     if note:
         sections.insert(0, Section(f"{title}: notes", note))
