@@ -16,7 +16,8 @@ NAMES = ("sine", "mnist", "celeba", "teapot", "toy", "all")
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="directory of the reproduction")
 @click.option("--data-root", type=click.Path(path_type=Path), help="where datasets lie [default: $WISEALE_DATA]")
 @click.option("--workers", type=click.IntRange(1), help="runs at the same time [default: one per core]")
-def command(name: str, scale: str, out: Path, data_root: Path | None, workers: int | None) -> int:
+@click.option("--logger", type=click.Choice(("tensorboard",)), help="also write every run's metrics as its events")
+def command(name: str, scale: str, out: Path, data_root: Path | None, workers: int | None, logger: str | None) -> int:
     """Run the paper's experiments with their controls, judge its claims, and write a report.
 
     Called again, it does only what is missing. smoke: minutes for all, a rehearsal; small: about a quarter of an hour
@@ -25,6 +26,7 @@ def command(name: str, scale: str, out: Path, data_root: Path | None, workers: i
     from rich.console import Console
 
     from wiseale.cli.job_board import job_board
+    from wiseale.cli.options import spelled_as_options
     from wiseale.cli.present import print_failures
     from wiseale.experiments.claims import judge
     from wiseale.experiments.comparison import default_workers
@@ -34,14 +36,17 @@ def command(name: str, scale: str, out: Path, data_root: Path | None, workers: i
     from wiseale.report.reproduction import reproduction_document
     from wiseale.report.toy import toy_section, toy_verdicts
     from wiseale.report.write import write_report
+    from wiseale.training.plan import require_logger
 
+    with spelled_as_options():
+        require_logger(logger)
     size = cast(Scale, scale)
     console = Console(highlight=False, soft_wrap=True)
     outcomes = {}
     for experiment in TRAINED if name == "all" else (name,) if name in TRAINED else ():
         console.print(f"{experiment}, scale {scale}", style="bold")
         with job_board(console) as board:
-            outcome = run_experiment(experiment, size, out, data_root, workers or default_workers(), board.show)
+            outcome = run_experiment(experiment, size, out, data_root, workers or default_workers(), board.show, logger)
         outcomes[experiment] = outcome
         print_failures(outcome.failures, console)
         if outcome.note:

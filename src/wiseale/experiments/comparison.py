@@ -88,8 +88,7 @@ class Comparison:
         }
         path = self.out / "comparison.json"
         if path.exists():
-            before = json.loads(path.read_text(encoding="utf-8"))
-            if before["base"] != json.loads(to_json(request["base"])):
+            if replace(read_comparison(self.out).base, logger=None) != replace(self.base, logger=None):
                 raise RunError(f"{self.out} holds a comparison with other settings: choose another --out")
         elif self.out.exists() and any(self.out.iterdir()):
             raise RunError(f"{self.out} is not empty and holds no comparison: choose another --out")

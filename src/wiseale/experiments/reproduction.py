@@ -45,12 +45,15 @@ class Reproduction:
         return Evidence({name: one.summary for name, one in self.outcomes.items()}, smoke=self.scale == "smoke")
 
 
-def run_experiment(name: str, scale: Scale, out: Path, data_root: Path | None, workers: int, show: Show) -> Outcome:
+def run_experiment(
+    name: str, scale: Scale, out: Path, data_root: Path | None, workers: int, show: Show, logger: str | None = None
+) -> Outcome:
     """Train and evaluate what is missing of one experiment."""
     data, note = faces(data_root or default_data_root()) if name == "celeba" else (None, None)
     if data == "":
         return Outcome(name, note=note)
-    comparisons = EXPERIMENTS[name].comparisons(scale, out / name, data, str(data_root) if data_root else None)
+    common = {"data_root": str(data_root) if data_root else None, "logger": logger}
+    comparisons = EXPERIMENTS[name].comparisons(scale, out / name, data, **common)
     failures: list[Failure] = []
     for comparison in comparisons:
         failures += comparison.carry_out(workers, show)
