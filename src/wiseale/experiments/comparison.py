@@ -79,6 +79,10 @@ class Comparison:
                     found.append(Result(system, seed, path))
         return found
 
+    def unfinished(self) -> list[Failure]:
+        """Runs without an evaluation: they failed, were stopped, or have not begun."""
+        return [Failure(job, job.last_words) for job in self.jobs() if not RunDirectory(job.out).evaluation.exists()]
+
     def _keep_request(self) -> None:
         request = {
             "base": asdict(self.base),
