@@ -7,7 +7,7 @@ import importlib
 
 from bench.table import keep
 
-BENCHMARKS = {"data": "bench.data", "training": "bench.training"}
+BENCHMARKS = {"data": "bench.data", "evaluation": "bench.evaluation", "training": "bench.training"}
 
 
 def main() -> None:

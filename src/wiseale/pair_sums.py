@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from wiseale.pair_streams import log_sum_symmetric, streams
 from wiseale.posterior import LOG_2PI, Posterior
 
 _TILE_ENTRIES = 1 << 18  # numbers in a (d_z, rows, M) tile: 1 MB in float32
@@ -23,26 +24,30 @@ _TILE_ENTRIES = 1 << 18  # numbers in a (d_z, rows, M) tile: 1 MB in float32
 
 @dataclass(frozen=True)
 class PairKernel:
-    """log k(i, j) = −Σ_c [ quadratic·Δ_c²/v_c + logarithmic·log v_c ] + own·(Σ log σ_i + Σ log σ_j) + constant·d_z.
+    """log k(i, j) = −Σ_c [ quadratic·Δ_c²/v_c + ½ log v_c ] + own·(Σ log σ_i + Σ log σ_j) + constant·d_z.
 
     Δ is the difference of the means and v = σ_i² + σ_j².
     """
 
     quadratic: float
-    logarithmic: float
     own: float
     constant: float
 
 
-OVERLAP = PairKernel(quadratic=0.5, logarithmic=0.5, own=0.0, constant=-0.5 * LOG_2PI)
+OVERLAP = PairKernel(quadratic=0.5, own=0.0, constant=-0.5 * LOG_2PI)
 """log ∫ q_i q_j dz."""
 
-BHATTACHARYYA = PairKernel(quadratic=0.25, logarithmic=0.5, own=0.5, constant=0.5 * math.log(2))
+BHATTACHARYYA = PairKernel(quadratic=0.25, own=0.5, constant=0.5 * math.log(2))
 """log ∫ √(q_i q_j) dz."""
 
 
 def log_mean_pairs(posterior: Posterior, kernel: PairKernel) -> Tensor:
     """log (1/M) Σ_j exp k(i, j) for every i, (M,); differentiable once."""
+    if streams(len(posterior) ** 2, posterior.mu, posterior.sigma):
+        found = log_sum_symmetric(posterior, kernel.quadratic, kernel.own)
+        if found is not None:
+            constant = kernel.constant * posterior.latent_dim - math.log(len(posterior))
+            return found.add_(constant).to(posterior.mu.dtype)
     sums: Tensor = _LogSumPairs.apply(posterior.mu, posterior.sigma, kernel)  # type: ignore[no-untyped-call]
     return sums - math.log(len(posterior))
 
@@ -77,7 +82,7 @@ class _LogSumPairs(torch.autograd.Function):
             weight = (tile.log_k - log_sums[rows, None]).exp_().mul_(grad[rows, None])
             weight += (tile.log_k - log_sums).exp_().mul_(grad)
             sigma = tiles.sigma[:, rows]
-            by_sigma = (2 * kernel.quadratic * tile.square - 2 * kernel.logarithmic).div_(tile.variance).mul_(weight)
+            by_sigma = (2 * kernel.quadratic * tile.square - 1).div_(tile.variance).mul_(weight)
             grad_sigma = by_sigma.sum(-1).mul_(sigma)
             if kernel.own:
                 grad_sigma += kernel.own * weight.sum(-1) / sigma
@@ -118,7 +123,7 @@ class _Tiles:
         difference = self._mu[:, rows, None] - self._mu[:, None]
         ratio = difference / variance
         square = difference.mul_(ratio)
-        log_k = torch.add(square.sum(0).mul_(-kernel.quadratic), variance.log().sum(0), alpha=-kernel.logarithmic)
+        log_k = torch.add(square.sum(0).mul_(-kernel.quadratic), variance.log().sum(0), alpha=-0.5)
         log_k += kernel.constant * len(self._mu)
         if self._own is not None:
             log_k += self._own[rows, None]
