@@ -28,6 +28,8 @@ from wiseale.experiments.reference import kl_by_quadrature, negative_entropy, re
 from wiseale.experiments.toy_claims import judge_c4, judge_c8
 from wiseale.experiments.two_gaussians import minima, two_gaussians_row
 from wiseale.posterior import Posterior
+from wiseale.report.document import Picture
+from wiseale.report.toy import toy_section
 
 HALF_ONE_MINUS_LN2 = 0.5 * (1 - math.log(2))
 TINY = toy.Plan(Effort(7, 1, 4, 8, (1, 2, 8)), (2, 4), 1, 60, (4,), (1.0, 0.01), {1: 16, 2: 4}, 3)
@@ -260,6 +262,8 @@ def test_run_writes_tables_and_figures(tmp_path, monkeypatch):
     assert [float(row["jensen"]) for row in rows] == [record["jensen"] for record in records]
     assert [record["jensen"] for record in records] == [row.jensen for row in result.tables.bound_error]
     assert not list(tmp_path.rglob("*.partial"))
+    blocks = toy_section(result).blocks
+    assert sum(isinstance(block, Picture) for block in blocks) == len(result.figures)  # each with its caption
     figure4 = result.figures[0].with_suffix(".svg")
     before, draw = figure4.read_bytes(), toy.draw
     figure4.unlink()

@@ -61,6 +61,11 @@ def test_a_reproduction(out):
     assert missing == {"run": "WAE-MMD", "last words": "it has not begun"}
     measured = json.loads((out / "sine" / "runs" / "aevb" / "seed-0" / "evaluation.json").read_text())["measures"]
     results = json.loads((out / "tables" / "sine_waves_results.json").read_text())
+    each = json.loads((out / "tables" / "sine_waves_measures_by_run.json").read_text())
+    (full,) = (row["value"] for row in each if (row["system"], row["measure"]) == ("AEVB", "mse"))
+    assert float(full) == measured["mse"]
+    weights = json.loads((out / "tables" / "sine_waves_systems.json").read_text())
+    assert [row["effective weight"] for row in weights] == ["1", "1"]
     shown = {row["system"]: row["MSE"] for row in results}
     assert shown.keys() == {"WiSE-ALE, weight 1", "AEVB"}
     assert shown["AEVB"] == f"{measured['mse']:.3f}"

@@ -7,6 +7,8 @@ import json
 import pytest
 from matplotlib.figure import Figure
 
+from wiseale.experiments.comparison import Estimate
+from wiseale.report.cells import estimate_cell
 from wiseale.report.document import Commands, Document, Paragraph, Picture, Section, Table
 from wiseale.report.html import to_html
 from wiseale.report.write import write_report
@@ -30,7 +32,7 @@ class Tags(html.parser.HTMLParser):
 
     def handle_starttag(self, tag, attributes):
         self.seen.append((tag, dict(attributes)))
-        if tag not in ("meta", "img", "link", "br"):
+        if tag not in ("meta", "img", "link", "br", "wbr"):
             self.open.append(tag)
 
     def handle_endtag(self, tag):
@@ -68,3 +70,35 @@ def test_markdown_keeps_text_text(document, tmp_path):
     unescaped = [line.replace("\\|", "") for line in table]
     assert {line.count("|") for line in unescaped} == {3}
     assert "](../figure.png)" in text
+
+
+@pytest.mark.parametrize(
+    ("estimate", "cell"),
+    [
+        (None, "-"),
+        (Estimate(315.4321, 2.174, 3), "315.4 ± 2.2"),
+        (Estimate(0.04123, 0.4651, 3), "0.04 ± 0.47"),
+        (Estimate(4.3, 18.5, 2), "4 ± 18"),
+        (Estimate(0.60816, 0.00054, 3), "0.60816 ± 0.00054"),
+        (Estimate(64.0, 0.0, 3), "64"),
+        (Estimate(10_000.0, None, 1), "10,000"),
+        (Estimate(0.19041, None, 1), "0.190"),
+        (Estimate(-446.13, None, 1), "-446.1"),
+    ],
+)
+def test_numbers_have_the_digits_their_uncertainty_allows(estimate, cell):
+    assert estimate_cell(estimate) == cell
+
+
+def test_figures_are_shown_in_one_scale(document):
+    tags = Tags()
+    tags.feed(to_html(document))
+    (image,) = (attributes for name, attributes in tags.seen if name == "img")
+    assert int(image["width"]) == 67  # an inch at 100 dots, of which the file has 100: a figure's has 150
+
+
+def test_tables_that_are_not_shown_are_written_too(tmp_path):
+    hidden = Document("t", "l", (), (Table("hidden", ("a",), (("1",),)),))
+    page = write_report(hidden, tmp_path)
+    assert "hidden" not in page.read_text()
+    assert (tmp_path / "tables" / "hidden.csv").read_text() == "a\n1\n"

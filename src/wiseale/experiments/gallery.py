@@ -92,6 +92,7 @@ def _sandwich(figures: Path, summary: Summary) -> Drawn | None:
         return None
     caption = (
         "The aggregate KL of all evaluated rows between its bounds (means over seeds): the grey band reaches from the "
-        "lower bound, or 0, to the tightest upper bound. Right: distance of each bound from the Monte Carlo value."
+        "lower bound, or 0, to the tightest upper bound; a Monte Carlo value outside it is off by chance. Right: "
+        "distance of each bound from the Monte Carlo value."
     )
     return drawn(bound_sandwich(found), figures, "bound_sandwich", caption)

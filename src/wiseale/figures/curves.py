@@ -7,7 +7,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from wiseale.figures.style import SMALL, line_look, new_figure, write_plainly
+from wiseale.figures.style import SMALL, line_look, new_figure, point_look, write_plainly
 
 PANELS = (
     ("reconstruction", "reconstruction error"),
@@ -33,7 +33,7 @@ def training_curves(systems: Mapping[str, Sequence[Records]], part: str = "train
             values = [[run[part][term] for run in epoch] for epoch in by_epoch]
             colour, dash = line_look(number)
             mean = [sum(of_runs) / len(of_runs) for of_runs in values]
-            marker = "o" if len(epochs) == 1 else None  # a line of one point cannot be seen
+            marker = point_look(number)[1] if len(epochs) == 1 else None  # a line of one point cannot be seen
             ax.plot(epochs, mean, color=colour, linestyle=dash, linewidth=1.6, marker=marker, label=name)
             if len(runs) > 1:
                 low, high = [min(v) for v in values], [max(v) for v in values]
@@ -42,6 +42,8 @@ def training_curves(systems: Mapping[str, Sequence[Records]], part: str = "train
         ax.set_xlabel("epoch")
         ax.grid(alpha=0.25)
         ax.xaxis.get_major_locator().set_params(integer=True)
+        if all(len(records) == 1 for runs in systems.values() for records in runs):
+            ax.set_xticks([1])
     handles = axes[0].get_legend_handles_labels()
     write_plainly(figure.legend(*handles, loc="outside lower center", ncols=4, fontsize=SMALL, frameon=False))
     return figure

@@ -16,8 +16,8 @@ def rows_of(x: Mapping[str, Values]) -> Figure:
     """A row per name; x is (n, C, H, W) in [0, 1] or signals (n, C, L)."""
     n = max(len(values) for values in x.values())
     first = next(iter(x.values()))
-    height = 0.95 * first.shape[2] / first.shape[3] if first.ndim == 4 else 0.7
-    figure = new_figure(0.95 * n + 1.6, height * len(x) + 0.2)
+    height = 0.75 * first.shape[2] / first.shape[3] if first.ndim == 4 else 0.55
+    figure = new_figure(0.75 * n + 1.7, height * len(x) + 0.2)
     grid = figure.subplots(len(x), n, squeeze=False)
     for row, (name, values) in enumerate(x.items()):
         for column in range(n):

@@ -66,7 +66,7 @@ def latent_map(
             *keys,
             title=name,
             loc="outside lower center",
-            ncols=min(10, 3 * min(3, len(systems))),
+            ncols=10 if len(systems) > 2 else 5,
             fontsize=SMALL,
             title_fontsize=SMALL,
             markerscale=2.5,

@@ -38,8 +38,7 @@ def rate_distortion(
         ax.plot(*one.mean, color=colour, marker=marker, linestyle="none", markersize=7, label=name, zorder=3)
         if len(one.runs) > 1:
             ax.plot(*zip(*one.runs, strict=True), marker, color=colour, alpha=0.45, markersize=3, zorder=2)
-    rates = [one.mean[0] for one in systems.values()]
-    if max(rates) > 10 * max(min(rates), 0.1):
+    if max(one.mean[0] for one in systems.values()) > 10:
         ax.set_xscale("symlog", linthresh=1)
         ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     ax.ticklabel_format(axis="y", useOffset=False)

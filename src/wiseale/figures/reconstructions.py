@@ -19,7 +19,7 @@ def reconstructions(x: Values, x_hat: Mapping[str, Values]) -> Figure:
 def signal_reconstructions(x: Values, x_hat: Mapping[str, Values]) -> Figure:
     """A row for each system, a column for each signal (n, C, L): the input in grey, the reconstruction over it."""
     n = len(x)
-    figure = new_figure(1.15 * n + 1.6, 0.8 * len(x_hat) + 0.2)
+    figure = new_figure(0.95 * n + 1.7, 0.7 * len(x_hat) + 0.2)
     grid = figure.subplots(len(x_hat), n, sharex=True, sharey="col", squeeze=False)
     for row, (name, signals) in enumerate(x_hat.items()):
         for column in range(n):

@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from wiseale.experiments.comparison import Comparison, Estimate, Result, Summary
+from wiseale.experiments.claims import MINIMUM_SEEDS
+from wiseale.experiments.comparison import Comparison, Result, Summary
 from wiseale.experiments.drawn import Drawn
 from wiseale.experiments.jobs import Failure
-from wiseale.report.document import Commands, Document, Paragraph, Picture, Section, Table
+from wiseale.report.cells import estimate_cell
+from wiseale.report.document import Document, Paragraph, Picture, Section, Table
+from wiseale.report.how_it_was_run import run_blocks
 from wiseale.training.run_directory import RunDirectory
 
-MAIN_MEASURES = {
+FIT = {
     "mse": "MSE",
     "reconstruction": "reconstruction",
     "kl_posterior_prior": "AEVB KL",
@@ -19,6 +22,8 @@ MAIN_MEASURES = {
     "kl_reverse_mc": "reverse KL",
     "elbo": "ELBO",
     "nll_importance_weighted": "NLL",
+}
+CODES = {
     "mutual_information": "mutual information",
     "active_units": "active units",
     "sigma_geometric_mean": "width",
@@ -31,10 +36,17 @@ def comparison_sections(
 ) -> tuple[Section, ...]:
     """Results, pictures, every measure, and the runs behind them."""
     return (
-        Section(f"{prefix}Results", (main_table(summary, prefix), Paragraph(_reading(results)))),
+        Section(
+            f"{prefix}Results",
+            (
+                _table(summary, FIT, f"{_stem(prefix)}results", "How well data and prior are matched."),
+                _table(summary, CODES, f"{_stem(prefix)}codes", "What the codes are like."),
+                *_reading(results),
+            ),
+        ),
         Section(f"{prefix}Pictures", tuple(Picture(one.path, one.caption) for one in drawn)),
         Section(f"{prefix}All measures", (full_table(summary, prefix),)),
-        Section(f"{prefix}How it was run", run_blocks(comparison, results)),
+        Section(f"{prefix}How it was run", run_blocks(comparison, results, _stem(prefix))),
     )
 
 
@@ -49,11 +61,12 @@ def comparison_document(
     sections = comparison_sections(comparison, results, summary, drawn)
     if unfinished:
         sections = (Section("Unfinished runs", (unfinished_table(unfinished),)), *sections)
+    n, seeds = len(comparison.systems), comparison.seeds
     lead = (
-        f"{len(comparison.systems)} systems, {comparison.seeds} seed{'s' if comparison.seeds > 1 else ''} each, on "
-        f"{comparison.base.data}. Nats per observation unless said otherwise; ± is a 95 % Student interval over seeds."
+        f"{n} system{'s' if n > 1 else ''}, {seeds} seed{'s' if seeds > 1 else ''} each, on {comparison.base.data}. "
+        f"Nats per observation unless said otherwise{'; ± is a 95 % Student interval over seeds' if seeds > 1 else ''}."
     )
-    return Document(f"Comparison on {comparison.base.data}", lead, sections)
+    return Document(f"Comparison on {comparison.base.data}", lead, sections, (runs_table(results),))
 
 
 def unfinished_table(unfinished: Sequence[Failure], name: str = "unfinished") -> Table:
@@ -62,61 +75,57 @@ def unfinished_table(unfinished: Sequence[Failure], name: str = "unfinished") ->
     return Table(name, ("run", "last words"), rows, "These runs are in no table and no figure of this page.")
 
 
-def main_table(summary: Summary, prefix: str = "") -> Table:
-    """The measures most people look at first."""
-    shown = {name: title for name, title in MAIN_MEASURES.items() if any(name in m for m in summary.values())}
-    rows = tuple((system, *(_cell(m.get(name)) for name in shown)) for system, m in summary.items())
-    return Table(_slug(f"{prefix}results"), ("system", *shown.values()), rows)
+def main_table(summary: Summary) -> Table:
+    """The measures most people look at first, in one table."""
+    return _table(summary, FIT | CODES, "results")
+
+
+def _table(summary: Summary, measures: dict[str, str], name: str, caption: str = "") -> Table:
+    """A row for each system; measures that no system has are left out."""
+    shown = {measure: title for measure, title in measures.items() if any(measure in m for m in summary.values())}
+    rows = tuple((system, *(estimate_cell(m.get(measure)) for measure in shown)) for system, m in summary.items())
+    return Table(name, ("system", *shown.values()), rows, caption)
 
 
 def full_table(summary: Summary, prefix: str = "") -> Table:
     """Every measure of every system."""
     names = list(dict.fromkeys(name for measures in summary.values() for name in measures))
-    rows = tuple((name, *(_cell(measures.get(name)) for measures in summary.values())) for name in names)
-    caption = "A dash: not defined for that system."
-    return Table(_slug(f"{prefix}all_measures"), ("measure", *summary), rows, caption)
-
-
-def run_blocks(comparison: Comparison, results: Sequence[Result]) -> tuple[Commands | Table | Paragraph, ...]:
-    """The commands that repeat each run, and the machine they ran on."""
-    if not results:
-        return (Paragraph("No run has finished."),)
-    first = RunDirectory(results[0].path)
-    environment = json.loads(first.environment.read_text(encoding="utf-8"))
-    rows = tuple((key.replace("_", " "), str(value)) for key, value in environment.items())
-    shown = [result for result in results if result.seed == comparison.base.seed]
-    lines = tuple(
-        f"wiseale train --config {one.path.relative_to(comparison.out)}/config.json --out again/{one.system.folder}"
-        for one in shown
+    rows = tuple((name, *(estimate_cell(measures.get(name)) for measures in summary.values())) for name in names)
+    caption = (
+        "docs/measures.md defines each. A dash: not defined for that system. Every run's own numbers in full are in "
+        f"tables/{_stem(prefix)}measures_by_run.csv."
     )
-    return (
-        Paragraph("From the folder of this page, each run can be made again, bit for bit on the same machine:"),
-        Commands(lines),
-        Table("environment", ("what", "value"), rows),
+    return Table(f"{_stem(prefix)}all_measures", ("measure", *summary), rows, caption)
+
+
+def runs_table(results: Sequence[Result], prefix: str = "") -> Table:
+    """Every measure of every run with all its digits."""
+    rows = tuple(
+        (result.system.name, str(result.seed), measure, "" if value is None else repr(value))
+        for result in results
+        for measure, value in (result.measures | result.training_measures).items()
     )
+    return Table(f"{_stem(prefix)}measures_by_run", ("system", "seed", "measure", "value"), rows)
 
 
-def _reading(results: Sequence[Result]) -> str:
+def _reading(results: Sequence[Result]) -> tuple[Paragraph, ...]:
     if not results:
-        return "Nothing has been evaluated."
+        return (Paragraph("Nothing has been evaluated."),)
     evaluation = json.loads(RunDirectory(results[0].path).evaluation.read_text(encoding="utf-8"))
-    return (
-        f"Measured on {evaluation['n_eval']:,} rows ({evaluation['split']}) the models have not seen. Compactness and "
-        "mutual information depend on that number. Less is better for MSE, reconstruction and KLs, more for the ELBO."
+    how = Paragraph(
+        f"Measured on {evaluation['n_eval']:,} rows ({evaluation['split']}) the models have not seen; compactness and "
+        "mutual information depend on that number. Less is better for MSE, reconstruction and NLL, more for the ELBO. "
+        "KLs, mutual information, width, active units and separation describe a representation: a collapsed one has "
+        "KLs of 0. A dash: not defined for that system."
     )
+    seeds = len({result.seed for result in results})
+    if seeds >= MINIMUM_SEEDS:
+        return (how,)
+    few = "One seed: differences may be chance." if seeds == 1 else "Two seeds: ± is 12.7 standard errors."
+    return how, Paragraph(f"{few} Nothing here is established.")
 
 
-def _cell(estimate: Estimate | None) -> str:
-    if estimate is None:
-        return "-"
-    spread = "" if estimate.half_width is None else f" ± {_digits(estimate.half_width)}"
-    return f"{_digits(estimate.mean)}{spread}"
-
-
-def _digits(value: float) -> str:
-    size = abs(value)
-    return f"{value:.1f}" if size >= 100 else f"{value:.2f}" if size >= 10 else f"{value:.3f}"
-
-
-def _slug(title: str) -> str:
-    return "_".join("".join(c if c.isalnum() else " " for c in title.lower()).split())
+def _stem(title: str) -> str:
+    """The beginning of a table's file name."""
+    words = "".join(c if c.isalnum() else " " for c in title.lower()).split()
+    return "".join(f"{word}_" for word in words)

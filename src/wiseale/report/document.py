@@ -51,8 +51,9 @@ class Section:
 
 @dataclass(frozen=True)
 class Document:
-    """A page."""
+    """A page; ``data`` are tables that are written beside it and not shown."""
 
     title: str
     lead: str
     sections: tuple[Section, ...]
+    data: tuple[Table, ...] = ()

@@ -14,28 +14,41 @@ _STYLE = """
 @media (prefers-color-scheme: dark) { :root { --ink: #e6edf3; --soft: #9ba6b2; --page: #0f1419; --card: #1a212a;
   --line: #323b46; --held: #56d364; --not: #ff8a80; --open: #e3b341; } }
 * { box-sizing: border-box; }
-body { margin: 0 auto; max-width: 62rem; padding: 1.5rem 1rem 4rem; background: var(--page); color: var(--ink);
+body { margin: 0 auto; max-width: 68rem; padding: 1.5rem 1rem 4rem; background: var(--page); color: var(--ink);
   font: 16px/1.55 system-ui, sans-serif; }
+h1, h2, p, figcaption { overflow-wrap: anywhere; }
 h1 { font-size: 1.7rem; line-height: 1.2; margin: 0 0 .5rem; }
 h2 { font-size: 1.25rem; margin: 2.4rem 0 .6rem; padding-top: .4rem; border-top: 1px solid var(--line); }
-p.lead, figcaption, caption { color: var(--soft); }
+p.lead, figcaption { color: var(--soft); }
 nav { margin: 1rem 0; font-size: .9rem; }
 nav a { margin-right: 1rem; color: inherit; display: inline-block; }
-.scroll { overflow-x: auto; }
-table { border-collapse: collapse; font-size: .85rem; margin: .6rem 0; font-variant-numeric: tabular-nums; }
-caption { text-align: left; caption-side: top; padding-bottom: .4rem; }
-th, td { padding: .3rem .6rem; border-bottom: 1px solid var(--line); text-align: right; vertical-align: top; }
+.scroll { overflow-x: auto; margin: .6rem 0 1.2rem; }
+.above { color: var(--soft); font-size: .9rem; margin: 1rem 0 0; }
+table { border-collapse: collapse; font-size: .82rem; font-variant-numeric: tabular-nums; }
+th, td { padding: .3rem .5rem; border-bottom: 1px solid var(--line); text-align: right; vertical-align: top; }
 td { white-space: nowrap; }
-th:first-child, td:first-child, .text td { text-align: left; }
-.text td { white-space: normal; }
-th { border-bottom: 2px solid var(--line); }
-pre { background: var(--card); padding: .8rem; overflow-x: auto; border-radius: 6px; font-size: .85rem; }
-figure { margin: 1rem 0 1.6rem; }
-figure img { max-width: 100%; height: auto; background: #fff; border-radius: 6px; padding: 4px; }
-.held { color: var(--held); font-weight: 600; } .not { color: var(--not); font-weight: 600; }
-.open { color: var(--open); font-weight: 600; }
-@media print { body { max-width: none; } h2, figure { break-inside: avoid; } nav { display: none; } }
+th:first-child, td:first-child, .text td, .text th { text-align: left; }
+th:first-child, td:first-child { position: sticky; left: 0; background: var(--page); }
+.text td { white-space: normal; overflow-wrap: anywhere; }
+th { border-bottom: 2px solid var(--line); vertical-align: bottom; }
+pre { background: var(--card); padding: .8rem; overflow-x: auto; border-radius: 6px; font-size: .82rem; }
+figure { margin: 1rem 0 1.8rem; overflow-x: auto; }
+figure img { height: auto; background: #fff; border-radius: 6px; padding: 4px; }
+figcaption { font-size: .9rem; position: sticky; left: 0; }
+.text td.verdict { white-space: nowrap; font-weight: 600; }
+.held { color: var(--held); } .not { color: var(--not); } .open { color: var(--open); }
+@media (max-width: 40rem) { h1 { font-size: 1.4rem; } .text td, .text th { min-width: 9rem; }
+  .text td.verdict { min-width: 0; } td:first-child { white-space: normal; max-width: 9rem; }
+  .text td:first-child { overflow-wrap: break-word; min-width: 0; } }
+@media print { :root { color-scheme: light; --ink: #000; --soft: #444; --page: #fff; --card: #f6f6f6; --line: #bbb;
+  --held: #1a7f37; --not: #b42318; --open: #7a5d00; }
+  body { max-width: none; font-size: 11px; } figure img { max-width: 100% !important; }
+  .scroll, figure { overflow: visible; } pre { white-space: pre-wrap; } table { font-size: 8px; }
+  h2 { break-after: avoid; } figure, tr { break-inside: avoid; } nav { display: none; } }
 """
+
+_PIXELS_PER_INCH = 100 / 150  # of what a figure's PNG has: text is then of one size in all figures
+_LEAST_SCALE = 0.62  # what a narrow screen shrinks a figure to before it has to be scrolled
 
 _VERDICTS = {"held": "held", "not held": "not", "not decided": "open"}
 
@@ -65,10 +78,12 @@ def _block(block: Block) -> str:
         case Commands(lines):
             return f"<pre><code>{escape(chr(10).join(lines))}</code></pre>"
         case Picture(path, caption):
-            data = base64.b64encode(path.read_bytes()).decode()
-            text = escape(caption, quote=True)
+            png = path.read_bytes()
+            width = round(int.from_bytes(png[16:20]) * _PIXELS_PER_INCH)  # PNG keeps its width there
+            data, text = base64.b64encode(png).decode(), escape(caption, quote=True)
+            least = f"max-width: max(100%, {round(_LEAST_SCALE * width)}px)"
             return (
-                f'<figure><img src="data:image/png;base64,{data}" alt="{text}">'
+                f'<figure><img src="data:image/png;base64,{data}" width="{width}" style="{least}" alt="{text}">'
                 f"<figcaption>{escape(caption)}</figcaption></figure>"
             )
         case Table():
@@ -76,18 +91,20 @@ def _block(block: Block) -> str:
 
 
 def _table(table: Table) -> str:
-    wordy = any(len(cell) > 60 for row in table.rows for cell in row)
+    wordy = len(table.columns) == 2 or any(len(cell) > 60 for row in table.rows for cell in row)
     head = "".join(f"<th>{escape(column)}</th>" for column in table.columns)
     rows = "".join("<tr>" + "".join(_cell(cell) for cell in row) + "</tr>" for row in table.rows)
-    caption = f"<caption>{escape(table.caption)}</caption>" if table.caption else ""
+    # Not a <caption>, which would be as wide as the table and scroll with it.
+    caption = f'<p class="above">{escape(table.caption)}</p>' if table.caption else ""
     kind = ' class="text"' if wordy else ""
     body = f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody>"
-    return f'<div class="scroll"><table{kind}>{caption}{body}</table></div>'
+    return f'{caption}<div class="scroll"><table{kind}>{body}</table></div>'
 
 
 def _cell(cell: str) -> str:
-    verdict = next((style for word, style in _VERDICTS.items() if re.match(rf"{word}\b", cell)), None)
-    return f'<td class="{verdict}">{escape(cell)}</td>' if verdict else f"<td>{escape(cell)}</td>"
+    verdict = _VERDICTS.get(cell)
+    text = escape(cell).replace(",", ",<wbr>").replace("_", "_<wbr>")  # long specs and names may be broken there
+    return f'<td class="verdict {verdict}">{text}</td>' if verdict else f"<td>{text}</td>"
 
 
 def _anchor(title: str) -> str:

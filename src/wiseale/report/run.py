@@ -10,7 +10,7 @@ from wiseale.config import TrainConfig, from_values
 from wiseale.errors import RunError
 from wiseale.experiments.comparison import Comparison, Result, System, summarize
 from wiseale.experiments.gallery import draw_all
-from wiseale.report.comparison import comparison_sections
+from wiseale.report.comparison import comparison_sections, runs_table
 from wiseale.report.document import Document
 from wiseale.training.run_directory import RunDirectory
 
@@ -27,8 +27,8 @@ def run_document(path: Path) -> Document:
     results = [Result(system, settings.seed, run.path)]
     comparison = Comparison(settings, (system,), 1, run.path)
     sections = comparison_sections(comparison, results, summarize(results), draw_all(run.figures, results))
-    lead = "One run, one seed: what it shows may be chance. Nats per observation unless said otherwise."
-    return Document(f"{system.name} on {settings.data}", lead, sections)
+    lead = "One run. Nats per observation unless said otherwise."
+    return Document(f"{system.name} on {settings.data}", lead, sections, (runs_table(results),))
 
 
 def brief_spec(objective: str) -> str:

@@ -16,12 +16,11 @@ def write_report(document: Document, out: Path, markdown: bool = False) -> Path:
     """Write ``report.html`` (or ``report.md``) and ``tables/``; the path of the page."""
     tables = out / "tables"
     tables.mkdir(parents=True, exist_ok=True)
-    for section in document.sections:
-        for block in section.blocks:
-            if isinstance(block, Table):
-                write_text(tables / f"{block.name}.csv", _csv(block))
-                rows = [dict(zip(block.columns, row, strict=True)) for row in block.rows]
-                write_text(tables / f"{block.name}.json", to_json(rows))
+    shown = [block for section in document.sections for block in section.blocks if isinstance(block, Table)]
+    for table in (*shown, *document.data):
+        write_text(tables / f"{table.name}.csv", _csv(table))
+        rows = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
+        write_text(tables / f"{table.name}.json", to_json(rows))
     page = out / ("report.md" if markdown else "report.html")
     write_text(page, to_markdown(document, out) if markdown else to_html(document))
     return page

@@ -1,0 +1,66 @@
+"""What was trained with which settings on which machine, and how to do it again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from wiseale.experiments.comparison import Comparison, Result
+from wiseale.report.document import Block, Commands, Paragraph, Table
+from wiseale.training.run_directory import RunDirectory
+
+_COMMON = (
+    *("data", "network", "likelihood", "latent_dim", "batch_size", "max_epochs", "lr", "lr_schedule", "prior_warmup"),
+    *("max_grad_norm", "patience", "held_out", "precision"),
+)
+_FACTS = ("n_train", "n_held_out", "steps_per_epoch", "x_shape", "standardized")
+
+
+def run_blocks(comparison: Comparison, results: Sequence[Result], name: str = "") -> tuple[Block, ...]:
+    """The systems, their common settings, the commands that repeat the runs, and the machine they ran on."""
+    if not results:
+        return (Paragraph("No run has finished."),)
+    seed = results[0].seed
+    shown = [result for result in results if result.seed == seed]
+    lines = tuple(
+        f"wiseale train --config {one.path.relative_to(comparison.out)}/config.json --out again/{one.system.folder}"
+        for one in shown
+        if one.path.is_relative_to(comparison.out)
+    )
+    environment = json.loads(RunDirectory(results[0].path).environment.read_text(encoding="utf-8"))
+    return (
+        systems_table(shown, f"{name}systems"),
+        settings_table(results[0], f"{name}settings"),
+        Paragraph(
+            f"From {comparison.out.name}/, these commands make the runs of seed {seed} again, bit for bit on the same "
+            "machine and versions; other seeds with --seed."
+        ),
+        Commands(lines),
+        Table(f"{name}environment", ("what", "value"), _pairs(environment), "Machine and versions."),
+    )
+
+
+def systems_table(results: Sequence[Result], name: str) -> Table:
+    """Each system with all its settings and the weight its prior had in effect."""
+    rows = []
+    for result in results:
+        stored = RunDirectory(result.path).read_config()
+        own = ", ".join(f"{key} {value}" for key, value in result.system.settings.items())
+        facts = stored["resolved"]
+        weight = f"{facts['prior_weight']:.4g}"
+        rows.append((result.system.name, stored["objective"], own or "-", weight, f"{facts['parameters']:,}"))
+    columns = ("system", "objective with all its settings", "settings of its own", "effective weight", "parameters")
+    return Table(name, columns, tuple(rows), "What was compared. The prior's effective weight is per observation.")
+
+
+def settings_table(result: Result, name: str) -> Table:
+    """The settings that all runs share."""
+    stored = RunDirectory(result.path).read_config()
+    own = {"objective", *result.system.settings}
+    common = {key: stored[key] for key in _COMMON if key not in own}
+    facts = {key: stored["resolved"][key] for key in _FACTS}
+    return Table(name, ("setting", "value"), _pairs(common | facts), "Settings of all runs.")
+
+
+def _pairs(values: dict[str, object]) -> tuple[tuple[str, str], ...]:
+    return tuple((key.replace("_", " "), "-" if value is None else str(value)) for key, value in values.items())
