@@ -67,7 +67,7 @@ class Batches:
         """Every chosen row, block by block, so that nothing but the result is large."""
         result = torch.empty((self._n, *self._rows.x.shape[1:]))
         size = max(1, _BLOCK_ENTRIES // max(1, result[:1].numel()))
-        for part in torch.arange(self._n).split(size):
+        for part in torch.split(torch.arange(self._n), size):
             result[part] = self._convert(self.gather(part), 0)
         return result
 
