@@ -7,7 +7,7 @@ import importlib
 
 from bench.table import keep
 
-BENCHMARKS = {"data": "bench.data", "training": "bench.training"}
+BENCHMARKS = {name: f"bench.{name}" for name in ("training", "kernel", "data")}
 
 
 def main() -> None:

@@ -31,6 +31,7 @@ class Case:
     likelihood: str
     latent: int
     x: Tensor
+    batch: int = BATCH
 
     @property
     def bernoulli(self) -> bool:
@@ -100,8 +101,8 @@ def plain(case: Case) -> Epoch:
     def epoch() -> float:
         started = time.perf_counter()
         order = torch.randperm(len(case.x))
-        for start in range(0, len(case.x) - BATCH + 1, BATCH):
-            loss = network.loss(case.x[order[start : start + BATCH]], case)
+        for start in range(0, len(case.x) - case.batch + 1, case.batch):
+            loss = network.loss(case.x[order[start : start + case.batch]], case)
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()

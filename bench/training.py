@@ -132,7 +132,7 @@ def ours(case: Case, objective: str) -> Epoch:
 
     def epoch() -> float:
         started = time.perf_counter()
-        fit(learner, batches, None, Plan(BATCH, learner.progress.epoch + 1, LR, Constant()), Quiet())
+        fit(learner, batches, None, Plan(case.batch, learner.progress.epoch + 1, LR, Constant()), Quiet())
         return time.perf_counter() - started
 
     return epoch
