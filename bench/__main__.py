@@ -7,7 +7,7 @@ import importlib
 
 from bench.table import keep
 
-BENCHMARKS = {name: f"bench.{name}" for name in ("training", "kernel", "data")}
+BENCHMARKS = {name: f"bench.{name}" for name in ("training", "kernel", "memory", "data")}
 
 
 def main() -> None:
