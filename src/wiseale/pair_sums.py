@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from wiseale.pair_streams import log_sum_symmetric, streams
 from wiseale.posterior import LOG_2PI, Posterior
 
 _TILE_ENTRIES = 1 << 19  # numbers in a (d_z, rows, columns) tile: 2 MB in float32
@@ -26,26 +27,30 @@ _KEPT_PAIRS = 1 << 22  # values of k kept for the backward pass: 16 MB in float3
 
 @dataclass(frozen=True)
 class PairKernel:
-    """log k(i, j) = −Σ_c [ quadratic·Δ_c²/v_c + logarithmic·log v_c ] + own·(Σ log σ_i + Σ log σ_j) + constant·d_z.
+    """log k(i, j) = −Σ_c [ quadratic·Δ_c²/v_c + ½ log v_c ] + own·(Σ log σ_i + Σ log σ_j) + constant·d_z.
 
     Δ is the difference of the means and v = σ_i² + σ_j².
     """
 
     quadratic: float
-    logarithmic: float
     own: float
     constant: float
 
 
-OVERLAP = PairKernel(quadratic=0.5, logarithmic=0.5, own=0.0, constant=-0.5 * LOG_2PI)
+OVERLAP = PairKernel(quadratic=0.5, own=0.0, constant=-0.5 * LOG_2PI)
 """log ∫ q_i q_j dz."""
 
-BHATTACHARYYA = PairKernel(quadratic=0.25, logarithmic=0.5, own=0.5, constant=0.5 * math.log(2))
+BHATTACHARYYA = PairKernel(quadratic=0.25, own=0.5, constant=0.5 * math.log(2))
 """log ∫ √(q_i q_j) dz."""
 
 
 def log_mean_pairs(posterior: Posterior, kernel: PairKernel) -> Tensor:
     """log (1/M) Σ_j exp k(i, j) for every i, (M,); differentiable once."""
+    if streams(len(posterior) ** 2, posterior.mu, posterior.sigma):
+        found = log_sum_symmetric(posterior, kernel.quadratic, kernel.own)
+        if found is not None:
+            constant = kernel.constant * posterior.latent_dim - math.log(len(posterior))
+            return found.add_(constant).to(posterior.mu.dtype)
     few = len(posterior) ** 2 * posterior.latent_dim <= _FEW_ENTRIES
     function = _AllAtOnce if few else _InTiles
     sums: Tensor = function.apply(posterior.mu, posterior.sigma, kernel)  # type: ignore[no-untyped-call]
@@ -63,7 +68,7 @@ class _AllAtOnce(torch.autograd.Function):
         difference = mean[:, :, None] - mean[:, None]
         ratio = difference / variance
         distance = difference.mul_(ratio)
-        log_k = torch.add(distance.sum(0).mul_(-kernel.quadratic), variance.log().sum(0), alpha=-kernel.logarithmic)
+        log_k = torch.add(distance.sum(0).mul_(-kernel.quadratic), variance.log().sum(0), alpha=-0.5)
         log_k += kernel.constant * len(mean)
         if kernel.own:
             own = width.log().sum(0).mul_(kernel.own)
@@ -80,7 +85,7 @@ class _AllAtOnce(torch.autograd.Function):
         log_k, log_sums, variance, distance, ratio, width = ctx.saved_tensors
         kernel: PairKernel = ctx.kernel
         weight = _symmetric_weights(log_k, log_sums, log_sums, grad, grad)
-        by_sigma = (2 * kernel.quadratic * distance - 2 * kernel.logarithmic).div_(variance).mul_(weight)
+        by_sigma = (2 * kernel.quadratic * distance - 1).div_(variance).mul_(weight)
         grad_sigma = by_sigma.sum(2).mul_(width)
         if kernel.own:
             grad_sigma += kernel.own * weight.sum(1) / width
@@ -141,7 +146,7 @@ class _InTiles(torch.autograd.Function):
             if some is not None:
                 weight = weight[:, some - tile.start]
             ratio, inverse = pairs.slopes(tile, some)
-            by_sigma = inverse.addcmul_(ratio, ratio, value=-kernel.quadratic / kernel.logarithmic).mul_(weight)
+            by_sigma = inverse.addcmul_(ratio, ratio, value=-2 * kernel.quadratic).mul_(weight)
             by_mu = ratio.mul_(weight)
             grad_mu[:, tile.rows] -= by_mu.sum(2)
             grad_sigma[:, tile.rows] += by_sigma.sum(2)
@@ -149,7 +154,7 @@ class _InTiles(torch.autograd.Function):
             others = tile.beyond if some is None else some[inside:]
             grad_mu[:, others] += by_mu[:, :, inside:].sum(1)
             grad_sigma[:, others] += by_sigma[:, :, inside:].sum(1)
-        grad_sigma.mul_(sigma).mul_(-2 * kernel.logarithmic)
+        grad_sigma.mul_(-sigma)
         if kernel.own:
             grad_sigma += kernel.own * weights / sigma
         return grad_mu.mul_(2 * kernel.quadratic).mT, grad_sigma.mT, None
@@ -212,7 +217,7 @@ class _Pairs:
         kernel = self.kernel
         variance, difference = self._variances_and_differences(tile, None)
         log_k = difference.square_().div_(variance).sum(0).mul_(-kernel.quadratic)
-        log_k.add_(self._sum_of_logs(variance), alpha=-kernel.logarithmic).add_(kernel.constant * len(self._mu))
+        log_k.add_(self._sum_of_logs(variance), alpha=-0.5).add_(kernel.constant * len(self._mu))
         if self._own is not None:
             log_k += self._own[tile.rows, None]
             log_k += self._own[tile.columns]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 from dataclasses import dataclass, replace
 
@@ -38,6 +39,7 @@ class Plan:
 
 def resolve(asked: TrainConfig, dataset: Dataset) -> TrainConfig:
     """The same settings with every ``None`` and ``auto`` replaced by what this dataset and machine make of it."""
+    require_logger(asked.logger)
     preset = dataset.preset
     objective = make_objective(asked.objective)
     network = config.build("network", asked.network or preset.network)
@@ -95,6 +97,12 @@ def split_rows(n: int, part: float, seed: int) -> tuple[npt.NDArray[np.int64], n
     order = permutation(n, seed, "held out").numpy()
     held = held_out_count(n, part)
     return np.sort(order[held:]), np.sort(order[:held])
+
+
+def require_logger(logger: str | None) -> None:
+    """An error where the package that a logger needs is not installed."""
+    if logger == "tensorboard" and importlib.util.find_spec("tensorboard") is None:
+        raise SettingError("logger", "tensorboard needs a package that is missing: pip install 'wiseale[logging]'")
 
 
 def choose_device(asked: str) -> str:

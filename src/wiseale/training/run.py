@@ -32,6 +32,7 @@ from wiseale.training.loop import EpochRecord, fit
 from wiseale.training.plan import Plan, make_plan, resolve, split_rows
 from wiseale.training.randomness import derive_seed
 from wiseale.training.run_directory import RunDirectory, append_line, refuse_existing
+from wiseale.training.tensorboard import also_logged
 
 
 class Display(Protocol):
@@ -167,9 +168,9 @@ class Work:
     def carry_out(self, run: RunDirectory, display: Display) -> Outcome:
         """Train to the end or to an interruption, then write the model."""
         display.started(run.read_config())
-        with _Recorder(run, display) as recorder:
+        with _Recorder(run, display) as recorder, also_logged(recorder, run) as journal:
             try:
-                complete = fit(self.learner, self.train, self.held_out, self.plan, recorder)
+                complete = fit(self.learner, self.train, self.held_out, self.plan, journal)
             except DivergenceError as error:
                 kept = max((p.name for p in run.checkpoints.glob("[0-9]*")), default=None)
                 where = f"the last good checkpoint is {run.checkpoints / kept}" if kept else "no checkpoint was due yet"
