@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 
 import numpy as np
@@ -123,7 +124,8 @@ def _moments(
     factor = 1 / 255 if rows.reading in ("unit", "dynamic") else 1.0
     count, mean, squares = 0, np.zeros(()), np.zeros(())
     axis = 0 if per_entry else None
-    for block in np.array_split(index, max(1, len(index) // 4096)):
+    size = max(1, _BLOCK_ENTRIES // math.prod(rows.x.shape[1:]))
+    for block in np.array_split(index, -(-len(index) // size)):
         x = np.asarray(rows.x[block], np.float64) * factor
         n = len(x) if per_entry else x.size
         delta = x.mean(axis) - mean
