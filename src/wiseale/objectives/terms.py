@@ -44,7 +44,13 @@ class Terms:
 
 
 class ObjectiveCall(Protocol):
-    """What the loop calls on each batch."""
+    """What the loop calls on each batch.
+
+    Where several ranks share a batch, one that couples it is given everyone's posteriors and codes, with this rank's x
+    and likelihood; the others are given this rank's alone. Means of either kind are averaged over ranks.
+    """
+
+    couples_batch: ClassVar[bool]
 
     def __call__(
         self,

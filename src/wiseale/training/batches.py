@@ -29,6 +29,7 @@ class Batches:
         units: Standardizer | None = None,
         device: torch.device | str = "cpu",
         seed: int = 0,
+        copies: int = 1,
     ) -> None:
         self._index = None if index is None else torch.from_numpy(index)
         self._rows = rows
@@ -36,7 +37,7 @@ class Batches:
         self._device = torch.device(device)
         self._seed = seed
         self._n = len(rows) if index is None else len(index)
-        fits = rows.x.size * 4 <= _IN_MEMORY_BYTES
+        fits = rows.x.size * 4 * copies <= _IN_MEMORY_BYTES  # as many processes of this machine do the same
         self._tensor: Tensor | None = None
         if fits and rows.reading != "dynamic":
             self._tensor = self._convert_all().to(self._device)
@@ -50,6 +51,12 @@ class Batches:
             return self._tensor.index_select(0, positions.to(self._device, non_blocking=True))
         rows = positions if self._index is None else self._index[positions]
         return self._convert(self._rows.x[rows.numpy()], counter).to(self._device, non_blocking=True)
+
+    def read_part(self, positions: Tensor, counter: int, part: slice) -> Tensor:
+        """``read(positions, counter)[part]``, without reading the other rows unless draws are made for all of them."""
+        if self._rows.reading == "dynamic":
+            return self.read(positions, counter)[part]
+        return self.read(positions[part], counter)
 
     def _convert_all(self) -> Tensor:
         """Every chosen row, block by block, so that nothing but the result is large."""

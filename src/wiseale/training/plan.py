@@ -60,7 +60,8 @@ def resolve(asked: TrainConfig, dataset: Dataset) -> TrainConfig:
         lr=asked.lr or preset.lr,
         lr_schedule=config.spec_of("lr schedule", schedule),
         init_from=os.path.abspath(asked.init_from) if asked.init_from else None,
-        threads=asked.threads or min(len(os.sched_getaffinity(0)), _DEFAULT_THREADS),
+        processes=asked.processes or 1,
+        threads=asked.threads or default_threads(),
         device=choose_device(asked.device),
         data_root=asked.data_root or str(default_data_root()),
     )
@@ -95,6 +96,11 @@ def split_rows(n: int, part: float, seed: int) -> tuple[npt.NDArray[np.int64], n
     order = permutation(n, seed, "held out").numpy()
     held = held_out_count(n, part)
     return np.sort(order[held:]), np.sort(order[:held])
+
+
+def default_threads(local_size: int = 1) -> int:
+    """Threads of each process where as many share this machine."""
+    return max(1, min(len(os.sched_getaffinity(0)) // local_size, _DEFAULT_THREADS))
 
 
 def choose_device(asked: str) -> str:
