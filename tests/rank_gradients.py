@@ -10,6 +10,7 @@ from safetensors.torch import save_file
 
 from wiseale.config import TrainConfig
 from wiseale.data.dataset import Dataset, Preset, Rows
+from wiseale.distributed import gather, sharing
 from wiseale.joining import joined
 from wiseale.objectives import objective_names
 from wiseale.ranks import ALONE, from_environment
@@ -109,8 +110,18 @@ def train_all(world=ALONE, specs=(*SPECS, WITH_BATCH_NORM)):
     return found
 
 
+def gathered(world):
+    """Everyone's rows, and the gradient of a loss that differs between ranks."""
+    rows = (torch.arange(6.0).view(3, 2) + 10 * world.rank).requires_grad_()
+    with sharing(world):
+        everyone = gather(rows)
+    ((world.rank + 1) * everyone.square()).sum().backward()
+    return {"rows": everyone.detach(), "gradient": rows.grad}
+
+
 if __name__ == "__main__":
     torch.set_num_threads(1)
     here = from_environment()
     with joined(here, "cpu"):
-        save_file(train_all(here), Path(sys.argv[1]) / f"{here.rank}.safetensors")
+        found = train_all(here) | {f"gather|{name}": value for name, value in gathered(here).items()}
+        save_file(found, Path(sys.argv[1]) / f"{here.rank}.safetensors")

@@ -86,6 +86,14 @@ def test_batch_normalisation_sees_each_ranks_own_rows(ranks):
     assert float((found[name] - expected[name]).norm() / expected[name].norm()) > 1e-3
 
 
+def test_gathered_rows_have_the_sum_of_all_gradients(ranks):
+    """Rank r's loss is (r + 1)·Σ x², so each row's gradient is (1 + 2)·2x."""
+    for rank, found in enumerate(ranks):
+        rows = torch.arange(6.0).view(3, 2)
+        assert torch.equal(found["gather|rows"], torch.cat((rows, rows + 10)))
+        assert torch.equal(found["gather|gradient"], 6 * (rows + 10 * rank))
+
+
 def test_one_process_has_whole_batches():
     x = torch.randn(4, 2)
     assert gather(x) is x

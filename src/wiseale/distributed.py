@@ -20,7 +20,7 @@ from torch.autograd.function import once_differentiable
 from wiseale.ranks import ALONE, World
 
 _ASK_SECONDS = 0.5  # between two exchanges about whether to stop
-_ASK_STEPS = 500  # at the most
+_ASK_STEPS = 50  # between them at the most
 
 _shared: ContextVar[World] = ContextVar("shared", default=ALONE)
 
@@ -45,11 +45,28 @@ def gather(rows: Tensor) -> Tensor:
 
     DDP averages over ranks. A loss that each computes from everyone's rows then has the gradient it has on one process.
     """
+    return gather_later(rows, same_use=False)()
+
+
+def gather_later(rows: Tensor, *, same_use: bool) -> Callable[[], Tensor]:
+    """Begin to :func:`gather`; the function returned waits for the others' rows, so that work may be done before.
+
+    With ``same_use`` every rank must go on to compute the same from everyone's rows. Their gradients are then alike,
+    and the backward pass has no need to exchange them.
+    """
     world = _shared.get()
     if world.size == 1:
-        return rows
-    everyone: Tensor = _Gather.apply(rows, world)  # type: ignore[no-untyped-call]
-    return everyone
+        return lambda: rows
+    parts = [torch.empty_like(rows, memory_format=torch.contiguous_format) for _ in range(world.size)]
+    exchange = dist.all_gather(parts, rows.detach().contiguous(), async_op=True)
+
+    def finish() -> Tensor:
+        assert exchange is not None
+        exchange.wait()
+        everyone: Tensor = _Gathered.apply(rows, torch.cat(parts), world, same_use)  # type: ignore[no-untyped-call]
+        return everyone
+
+    return finish
 
 
 def draw_rows(n: int, draw: Callable[[int], Tensor]) -> Tensor:
@@ -59,20 +76,23 @@ def draw_rows(n: int, draw: Callable[[int], Tensor]) -> Tensor:
     return draw(total)[world.part(total)]
 
 
-class _Gather(torch.autograd.Function):
+class _Gathered(torch.autograd.Function):
+    """Everyone's rows, as a function of this rank's."""
+
     @staticmethod
-    def forward(ctx: Any, rows: Tensor, world: World) -> Tensor:
-        ctx.part = world.part(len(rows) * world.size)
-        parts = [torch.empty_like(rows, memory_format=torch.contiguous_format) for _ in range(world.size)]
-        dist.all_gather(parts, rows.contiguous())
-        return torch.cat(parts)
+    def forward(ctx: Any, rows: Tensor, everyone: Tensor, world: World, same_use: bool) -> Tensor:
+        ctx.world, ctx.same_use = world, same_use
+        return everyone
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        total = grad.clone(memory_format=torch.contiguous_format)
-        dist.all_reduce(total)
-        return total[ctx.part], None
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:
+        part = ctx.world.part(len(grad))
+        if ctx.same_use:
+            return grad[part] * ctx.world.size, None, None, None
+        summed = grad.clone(memory_format=torch.contiguous_format)
+        dist.all_reduce(summed)
+        return summed[part], None, None, None
 
 
 def total(values: Tensor, world: World) -> Tensor:
@@ -91,7 +111,7 @@ def spread(tensors: Iterable[Tensor], world: World) -> None:
 
 
 class Agreement:
-    """The largest answer of any rank, at the same steps on all of them; asked about twice a second, 0 in between."""
+    """The largest answer of any rank, at the same steps on all of them; asked now and then, 0 in between."""
 
     def __init__(self, world: World) -> None:
         self._world = world

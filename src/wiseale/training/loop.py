@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
 import torch
 from torch import Tensor
 
-from wiseale.distributed import gather, shared, sharing, spread, total
+from wiseale.distributed import gather_later, shared, sharing, spread, total
 from wiseale.divergences import kl_posterior_prior
 from wiseale.errors import DivergenceError
 from wiseale.objectives.terms import Terms
@@ -151,24 +151,29 @@ def _terms(learner: Learner, x: Tensor, plan: Plan, purpose: Purpose, counter: i
 
     Where ranks share the batch, an objective that couples it sees everyone's posteriors and codes.
     """
-    world = shared()
+    model, world = learner.model, shared()
     size = len(x) * world.size
-    noise = standard_normal((size, learner.model.latent_dim), plan.seed, purpose, counter)
-    noise = noise.to(x.device, non_blocking=True)
+    noise = standard_normal((size, model.latent_dim), plan.seed, purpose, counter).to(x.device, non_blocking=True)
     with torch.autocast(x.device.type, torch.bfloat16, enabled=plan.bf16):
-        posterior, z, likelihood = learner.model(x, noise[world.part(size)])
-    if world.size > 1 and learner.objective.couples_batch:
-        posterior = _of_everyone(posterior)
-        z = posterior.sample(noise)
+        if world.size > 1 and learner.objective.couples_batch:
+            own = model.encode(x)
+            everyone = _gather_later(own)  # on its way while the decoder works
+            likelihood = model.decode(own.sample(noise[world.part(size)]))
+            posterior = everyone()
+            z = posterior.sample(noise)
+        else:
+            posterior, z, likelihood = model(x, noise[world.part(size)])
     draws = generator(plan.seed, "objective", counter)
     return learner.objective(x, posterior, z, likelihood, generator=draws), posterior
 
 
-def _of_everyone(posterior: Posterior) -> Posterior:
-    """The posteriors of the whole batch, in one exchange."""
+def _gather_later(posterior: Posterior) -> Callable[[], Posterior]:
+    """The posteriors of the whole batch, in one exchange; what objectives make of them is the same on every rank."""
     if isinstance(posterior, PointPosterior):
-        return PointPosterior(gather(posterior.mu))
-    return Posterior(*gather(torch.cat((posterior.mu, posterior.sigma), 1)).chunk(2, 1))
+        codes = gather_later(posterior.mu, same_use=True)
+        return lambda: PointPosterior(codes())
+    both = gather_later(torch.cat((posterior.mu, posterior.sigma), 1), same_use=True)
+    return lambda: Posterior(*both().chunk(2, 1))
 
 
 def _measured(terms: Terms, posterior: Posterior, loss: Tensor) -> dict[str, Tensor]:
