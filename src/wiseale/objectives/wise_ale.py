@@ -77,6 +77,8 @@ class WiseAle(WeightedObjective):
 class BankedWiseAle(nn.Module):
     """WiSE-ALE with the posterior bank as its memory."""
 
+    couples_batch: ClassVar[bool] = True
+
     def __init__(self, settings: WiseAle, latent_dim: int) -> None:
         super().__init__()
         self.settings = settings

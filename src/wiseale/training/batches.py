@@ -32,6 +32,7 @@ class Batches:
         units: Standardizer | None = None,
         device: torch.device | str = "cpu",
         seed: int = 0,
+        copies: int = 1,
     ) -> None:
         self._index = None if index is None else torch.from_numpy(index)
         self._rows = rows
@@ -39,7 +40,7 @@ class Batches:
         self._device = torch.device(device)
         self._seed = seed
         self._n = len(rows) if index is None else len(index)
-        fits = rows.x.size * 4 <= _IN_MEMORY_BYTES
+        fits = rows.x.size * 4 * copies <= _IN_MEMORY_BYTES  # as many processes of this machine do the same
         self._stored = _view(rows.x)
         self._tensor: Tensor | None = None
         if fits and rows.reading != "dynamic":
@@ -63,6 +64,12 @@ class Batches:
         if self._stored is None:
             return interpret(self._rows.x[rows.numpy()], "values")
         return self._stored.index_select(0, rows)
+
+    def read_part(self, positions: Tensor, counter: int, part: slice) -> Tensor:
+        """``read(positions, counter)[part]``, without reading the other rows unless draws are made for all of them."""
+        if self._rows.reading == "dynamic":
+            return self.read(positions, counter)[part]
+        return self.read(positions[part], counter)
 
     def _convert_all(self) -> Tensor:
         """Every chosen row, block by block, so that nothing but the result is large."""

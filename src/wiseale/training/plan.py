@@ -62,7 +62,8 @@ def resolve(asked: TrainConfig, dataset: Dataset) -> TrainConfig:
         lr=asked.lr or preset.lr,
         lr_schedule=config.spec_of("lr schedule", schedule),
         init_from=os.path.abspath(asked.init_from) if asked.init_from else None,
-        threads=asked.threads or min(len(os.sched_getaffinity(0)), _DEFAULT_THREADS),
+        processes=asked.processes or 1,
+        threads=asked.threads or default_threads(),
         device=choose_device(asked.device),
         data_root=asked.data_root or str(default_data_root()),
     )
@@ -103,6 +104,11 @@ def require_logger(logger: str | None) -> None:
     """An error where the package that a logger needs is not installed."""
     if logger == "tensorboard" and importlib.util.find_spec("tensorboard") is None:
         raise SettingError("logger", "tensorboard needs a package that is missing: pip install 'wiseale[logging]'")
+
+
+def default_threads(local_size: int = 1) -> int:
+    """Threads of each process where as many share this machine."""
+    return max(1, min(len(os.sched_getaffinity(0)) // local_size, _DEFAULT_THREADS))
 
 
 def choose_device(asked: str) -> str:
