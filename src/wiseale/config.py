@@ -221,7 +221,9 @@ class TrainConfig(Settings):
     init_from: str | None = setting(None, "start from the weights of this finished run or model")
     seed: int = setting(0, "every random draw of the run follows from it", minimum=0)
     processes: int | None = setting(None, "processes that share each batch, on this machine", minimum=1)
-    threads: int | None = setting(None, "CPU threads of torch in each process", minimum=1)
+    threads: int | Literal["auto"] | None = setting(
+        None, "CPU threads of torch in each process; auto tries some first and keeps the fastest", minimum=1
+    )
     device: str = setting("auto", "auto, cpu, cuda, mps, ...")
     precision: Literal["fp32", "bf16"] = setting("fp32", "arithmetic of the forward pass")
     data_root: str | None = setting(None, "where datasets lie (default: $WISEALE_DATA, else the cache folder)")

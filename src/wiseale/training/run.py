@@ -101,6 +101,8 @@ def _as_rank(asked: TrainConfig, world: World) -> TrainConfig:
     if asked.processes not in (None, world.size):
         problem = f"is {asked.processes}, and {world.size} were started: leave it out, or start as many"
         raise SettingError("processes", problem)
+    if asked.threads == "auto" and world.size > 1:
+        raise SettingError("threads", f"auto tries one process at a time, and {world.size} were started: give a number")
     threads = asked.threads or default_threads(world.local_size)
     return dataclasses.replace(asked, processes=world.size, threads=threads)
 
@@ -144,7 +146,7 @@ def take_weights(model: Model, init_from: str | None) -> None:
 
 
 def _use_threads(resolved: TrainConfig) -> None:
-    assert resolved.threads
+    assert isinstance(resolved.threads, int)
     torch.set_num_threads(resolved.threads)
 
 
