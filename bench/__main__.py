@@ -7,7 +7,7 @@ import importlib
 
 from bench.table import keep
 
-BENCHMARKS = {name: f"bench.{name}" for name in ("training", "kernel", "evaluation", "memory", "data")}
+BENCHMARKS = {name: f"bench.{name}" for name in ("training", "kernel", "ranks", "evaluation", "memory", "data")}
 
 
 def main() -> None:
