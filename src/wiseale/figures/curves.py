@@ -7,7 +7,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from wiseale.figures.style import SMALL, line_look, new_figure, write_plainly
+from wiseale.figures.style import legend_below, line_look, new_figure
 
 PANELS = (
     ("reconstruction", "reconstruction error"),
@@ -24,7 +24,7 @@ def training_curves(systems: Mapping[str, Sequence[Records]], part: str = "train
 
     A term that a system has not got, as a deterministic encoder has no KL, is left out of its panel.
     """
-    figure = new_figure(9.5, 3.2)
+    figure = new_figure(9.5, 2.9)
     axes = figure.subplots(1, len(PANELS), squeeze=False)[0]
     for (term, title), ax in zip(PANELS, axes, strict=True):
         for number, (name, runs) in enumerate(systems.items()):
@@ -42,6 +42,5 @@ def training_curves(systems: Mapping[str, Sequence[Records]], part: str = "train
         ax.set_xlabel("epoch")
         ax.grid(alpha=0.25)
         ax.xaxis.get_major_locator().set_params(integer=True)
-    handles = axes[0].get_legend_handles_labels()
-    write_plainly(figure.legend(*handles, loc="outside lower center", ncols=4, fontsize=SMALL, frameon=False))
+    legend_below(figure, axes[0])
     return figure

@@ -16,7 +16,7 @@ _STYLE = """
 * { box-sizing: border-box; }
 body { margin: 0 auto; max-width: 62rem; padding: 1.5rem 1rem 4rem; background: var(--page); color: var(--ink);
   font: 16px/1.55 system-ui, sans-serif; }
-h1 { font-size: 1.7rem; line-height: 1.2; margin: 0 0 .5rem; }
+h1 { font-size: 1.7rem; line-height: 1.2; margin: 0 0 .5rem; overflow-wrap: anywhere; }
 h2 { font-size: 1.25rem; margin: 2.4rem 0 .6rem; padding-top: .4rem; border-top: 1px solid var(--line); }
 p.lead, figcaption, caption { color: var(--soft); }
 nav { margin: 1rem 0; font-size: .9rem; }
@@ -26,8 +26,10 @@ table { border-collapse: collapse; font-size: .85rem; margin: .6rem 0; font-vari
 caption { text-align: left; caption-side: top; padding-bottom: .4rem; }
 th, td { padding: .3rem .6rem; border-bottom: 1px solid var(--line); text-align: right; vertical-align: top; }
 td { white-space: nowrap; }
-th:first-child, td:first-child, .text td { text-align: left; }
-.text td { white-space: normal; }
+th:first-child, td:first-child, .text th, .text td { text-align: left; }
+.text td { white-space: normal; min-width: 8rem; }
+td:first-child { white-space: normal; min-width: 9rem; max-width: 26rem; }
+@media (min-width: 50rem) { td:first-child { min-width: 15rem; } }
 th { border-bottom: 2px solid var(--line); }
 pre { background: var(--card); padding: .8rem; overflow-x: auto; border-radius: 6px; font-size: .85rem; }
 figure { margin: 1rem 0 1.6rem; }
@@ -76,7 +78,7 @@ def _block(block: Block) -> str:
 
 
 def _table(table: Table) -> str:
-    wordy = any(len(cell) > 60 for row in table.rows for cell in row)
+    wordy = any(len(cell) > 60 for row in table.rows for cell in row[1:])
     head = "".join(f"<th>{escape(column)}</th>" for column in table.columns)
     rows = "".join("<tr>" + "".join(_cell(cell) for cell in row) + "</tr>" for row in table.rows)
     caption = f"<caption>{escape(table.caption)}</caption>" if table.caption else ""
@@ -87,7 +89,8 @@ def _table(table: Table) -> str:
 
 def _cell(cell: str) -> str:
     verdict = next((style for word, style in _VERDICTS.items() if re.match(rf"{word}\b", cell)), None)
-    return f'<td class="{verdict}">{escape(cell)}</td>' if verdict else f"<td>{escape(cell)}</td>"
+    text = re.sub(r"([:,])(?=\S)", r"\1<wbr>", escape(cell))  # where name:key=value,key=value may be broken
+    return f'<td class="{verdict}">{text}</td>' if verdict else f"<td>{text}</td>"
 
 
 def _anchor(title: str) -> str:
