@@ -19,7 +19,7 @@ from wiseale.divergences import kl_aggregate_upper_bound
 from wiseale.posterior import Posterior
 
 LOG_2PI = math.log(2 * math.pi)
-FULL = ((64, 2), (64, 4), (64, 64), (256, 64), (512, 4), (512, 64), (1024, 16), (2048, 64))
+FULL = ((64, 2), (64, 4), (64, 64), (256, 64), (512, 4), (512, 64), (1024, 16), (1024, 64))
 QUICK = ((64, 4), (256, 64), (512, 4), (1024, 16))
 
 
