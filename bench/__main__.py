@@ -7,7 +7,7 @@ import importlib
 
 from bench.table import keep
 
-BENCHMARKS = {"data": "bench.data", "training": "bench.training"}
+BENCHMARKS = {name: f"bench.{name}" for name in ("training", "kernel", "evaluation", "memory", "data")}
 
 
 def main() -> None:

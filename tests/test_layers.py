@@ -12,6 +12,7 @@ LAYERS = [
     {"distributed", "joining", "data"},
     {"posterior"},
     {"priors", "likelihoods"},
+    {"pair_streams"},
     {"pair_sums"},
     {"divergences", "sample_distances"},
     {"networks"},

@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
+from wiseale.pair_streams import log_sum_density, log_sum_kl, streams
 from wiseale.pair_sums import BHATTACHARYYA, OVERLAP, log_mean_pairs
 from wiseale.posterior import LOG_2PI, Posterior
 from wiseale.priors import StandardNormal
@@ -105,14 +106,14 @@ def kl_aggregate_mc(
     values = []
     for _ in range(n if z is None else 1):
         centre, offset = (mu, posterior.sigma * _noise_like(mu, generator)) if z is None else (z, torch.zeros_like(z))
-        log_q = _rowwise(_log_mixture, torch.stack((centre, offset), 1), posterior)
+        log_q = _log_aggregate(posterior, centre, offset)
         values.append((log_q - prior.log_prob(centre + offset)).mean())
     return torch.stack(values).mean()
 
 
 def log_aggregate(posterior: Posterior, z: Tensor) -> Tensor:
     """log q(z|B_M), the log density of the aggregate posterior at codes (K, d_z), nats, (K,)."""
-    return _rowwise(_log_mixture, torch.stack((z, torch.zeros_like(z)), 1), posterior)
+    return _log_aggregate(posterior, z, torch.zeros_like(z))
 
 
 def log_aggregate_marginals(posterior: Posterior, z: Tensor) -> Tensor:
@@ -124,6 +125,12 @@ def log_aggregate_marginals(posterior: Posterior, z: Tensor) -> Tensor:
         return log_q.logsumexp(1) - math.log(len(everyone))
 
     return _rowwise(rows, z, posterior)
+
+
+def _log_aggregate(posterior: Posterior, centre: Tensor, offset: Tensor) -> Tensor:
+    if streams(len(centre) * len(posterior), centre, offset, posterior.mu, posterior.sigma):
+        return (log_sum_density(centre, offset, posterior) - math.log(len(posterior))).to(centre.dtype)
+    return _rowwise(_log_mixture, torch.stack((centre, offset), 1), posterior)
 
 
 def _log_mixture(rows: Tensor, posterior: Posterior) -> Tensor:
@@ -138,6 +145,8 @@ def _log_mixture(rows: Tensor, posterior: Posterior) -> Tensor:
 
 def _log_mean_kl(posterior: Posterior) -> Tensor:
     """log (1/M) Σ_j exp(−KL(q_i‖q_j)) for every i, (M,)."""
+    if streams(len(posterior) ** 2, posterior.mu, posterior.sigma):
+        return (log_sum_kl(posterior) - math.log(len(posterior))).to(posterior.mu.dtype)
 
     def rows(mu_sigma: Tensor, everyone: Posterior) -> Tensor:
         left = Posterior(*mu_sigma.unbind(1))

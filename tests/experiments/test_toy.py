@@ -2,7 +2,7 @@ import csv
 import json
 import math
 import re
-from itertools import combinations
+from itertools import combinations, islice
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +13,7 @@ from scipy import optimize, special
 from tests.oracles import aggregate_kl_by_quadrature
 
 from wiseale.divergences import kl_aggregate_mc, kl_aggregate_upper_bound, log_overlap
+from wiseale.errors import RunError
 from wiseale.experiments import toy
 from wiseale.experiments.bound_error import (
     Effort,
@@ -259,6 +260,15 @@ def test_run_writes_tables_and_figures(tmp_path, monkeypatch):
     assert [float(row["jensen"]) for row in rows] == [record["jensen"] for record in records]
     assert [record["jensen"] for record in records] == [row.jensen for row in result.tables.bound_error]
     assert not list(tmp_path.rglob("*.partial"))
+    figure4 = result.figures[0].with_suffix(".svg")
+    before, draw = figure4.read_bytes(), toy.draw
+    figure4.unlink()
+    monkeypatch.setattr(toy, "draw", lambda tables: islice(draw(tables), 1))  # one will do
+    assert toy.read_toy(tmp_path).tables == result.tables
+    assert figure4.read_bytes() == before
+    (tmp_path / "tables" / "minima.json").write_text("[{}]")
+    with pytest.raises(RunError, match=r"minima\.json: make it again"):
+        toy.read_toy(tmp_path)
 
 
 @pytest.mark.parametrize(

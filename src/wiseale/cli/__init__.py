@@ -17,7 +17,7 @@ COMMANDS = {
     "resume": "Continue an interrupted run exactly where it stopped.",
     "compare": "Train and evaluate several systems with several seeds, then write a report.",
     "reproduce": "Run the paper's experiments, judge its claims, write a report.",
-    "report": "Write the page of a comparison or reproduction again.",
+    "report": "Write the page of a reproduction, a comparison or a run.",
     "data": "List, look at, fetch and pack datasets.",
     "evaluate": "Measure a finished run on data it has not seen.",
     "embed": "Write the codes of a file's rows under a trained model.",

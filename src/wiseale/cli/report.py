@@ -11,15 +11,9 @@ import click
 @click.argument("directory", type=click.Path(path_type=Path))
 @click.option("--markdown", is_flag=True, help="write report.md in place of report.html")
 def command(directory: Path, markdown: bool) -> int:
-    """Write the page of a comparison or reproduction in DIRECTORY again, from what is done so far."""
-    from wiseale.experiments.comparison import read_comparison, summarize
-    from wiseale.experiments.gallery import draw_all
-    from wiseale.report.comparison import comparison_document
+    """Write the page of a reproduction, a comparison or an evaluated run in DIRECTORY, from what is done so far."""
+    from wiseale.report.directory import document_of
     from wiseale.report.write import write_report
 
-    comparison = read_comparison(directory)
-    results = comparison.results()
-    summary = summarize(results)
-    drawn = draw_all(comparison, results, summary) if results else []
-    print(write_report(comparison_document(comparison, results, summary, drawn, []), directory, markdown))
+    print(write_report(document_of(directory), directory, markdown))
     return 0

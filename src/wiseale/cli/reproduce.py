@@ -16,7 +16,8 @@ NAMES = ("sine", "mnist", "celeba", "teapot", "toy", "all")
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="directory of the reproduction")
 @click.option("--data-root", type=click.Path(path_type=Path), help="where datasets lie [default: $WISEALE_DATA]")
 @click.option("--workers", type=click.IntRange(1), help="runs at the same time [default: one per core]")
-def command(name: str, scale: str, out: Path, data_root: Path | None, workers: int | None) -> int:
+@click.option("--logger", type=click.Choice(("tensorboard",)), help="also write every run's metrics as its events")
+def command(name: str, scale: str, out: Path, data_root: Path | None, workers: int | None, logger: str | None) -> int:
     """Run the paper's experiments with their controls, judge its claims, and write a report.
 
     Called again, it does only what is missing. smoke: minutes for all, a rehearsal; small: about a quarter of an hour
@@ -25,33 +26,34 @@ def command(name: str, scale: str, out: Path, data_root: Path | None, workers: i
     from rich.console import Console
 
     from wiseale.cli.job_board import job_board
+    from wiseale.cli.options import spelled_as_options
     from wiseale.cli.present import print_failures
-    from wiseale.experiments.claims import judge
     from wiseale.experiments.comparison import default_workers
     from wiseale.experiments.reproduce import TRAINED, Scale
-    from wiseale.experiments.reproduction import Reproduction, run_experiment
+    from wiseale.experiments.reproduction import keep_request, run_experiment
     from wiseale.experiments.toy import run_toy
-    from wiseale.report.reproduction import reproduction_document
-    from wiseale.report.toy import toy_section, toy_verdicts
+    from wiseale.report.directory import reproduction_page
     from wiseale.report.write import write_report
+    from wiseale.training.plan import require_logger
 
+    with spelled_as_options():
+        require_logger(logger)
     size = cast(Scale, scale)
+    keep_request(out, size)
     console = Console(highlight=False, soft_wrap=True)
-    outcomes = {}
+    unfinished = []
     for experiment in TRAINED if name == "all" else (name,) if name in TRAINED else ():
         console.print(f"{experiment}, scale {scale}", style="bold")
         with job_board(console) as board:
-            outcome = run_experiment(experiment, size, out, data_root, workers or default_workers(), board.show)
-        outcomes[experiment] = outcome
-        print_failures(outcome.failures, console)
+            outcome = run_experiment(experiment, size, out, data_root, workers or default_workers(), board.show, logger)
+        unfinished += outcome.unfinished
+        print_failures(outcome.unfinished, console)
         if outcome.note:
             console.print(outcome.note, style="yellow", markup=False)
-    reproduction = Reproduction(size, outcomes)
     toy = run_toy(out / "toy", size) if name in ("toy", "all") else None
-    verdicts = judge(reproduction.evidence(), toy_verdicts(toy) if toy else ())
-    extra = (toy_section(toy),) if toy else ()
-    page = write_report(reproduction_document(reproduction, verdicts, extra, out), out)
+    document, verdicts = reproduction_page(out, toy)
+    page = write_report(document, out)
     for verdict in verdicts:
         console.print(f"{verdict.claim} {verdict.outcome}: {verdict.statement}", markup=False)
     console.print(f"report: {page}")
-    return 1 if any(outcome.failures for outcome in outcomes.values()) else 0
+    return 1 if unfinished else 0

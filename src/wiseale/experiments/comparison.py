@@ -79,6 +79,10 @@ class Comparison:
                     found.append(Result(system, seed, path))
         return found
 
+    def unfinished(self) -> list[Failure]:
+        """Runs without an evaluation: they failed, were stopped, or have not begun."""
+        return [Failure(job, job.last_words) for job in self.jobs() if not RunDirectory(job.out).evaluation.exists()]
+
     def _keep_request(self) -> None:
         request = {
             "base": asdict(self.base),
@@ -88,8 +92,7 @@ class Comparison:
         }
         path = self.out / "comparison.json"
         if path.exists():
-            before = json.loads(path.read_text(encoding="utf-8"))
-            if before["base"] != json.loads(to_json(request["base"])):
+            if replace(read_comparison(self.out).base, logger=None) != replace(self.base, logger=None):
                 raise RunError(f"{self.out} holds a comparison with other settings: choose another --out")
         elif self.out.exists() and any(self.out.iterdir()):
             raise RunError(f"{self.out} is not empty and holds no comparison: choose another --out")

@@ -1,150 +1,97 @@
-"""The pictures of a comparison: curves, rate and distortion, reconstructions, samples, paths, latent space."""
+"""The pictures of a comparison: curves, rate and distortion, bounds, and what single models show."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
-
-import numpy as np
-import numpy.typing as npt
-import torch
-from torch import Tensor
+from statistics import mode
 
 from wiseale.config import parse_spec
-from wiseale.evaluation.encoded import Encoded, encode_run
-from wiseale.experiments.comparison import Comparison, Result, Summary
+from wiseale.evaluation.encoded import encode_run
+from wiseale.experiments.code_pictures import code_pictures
+from wiseale.experiments.comparison import Result, Summary, summarize
+from wiseale.experiments.decoded_pictures import decoded_pictures
+from wiseale.experiments.drawn import Drawn, drawn
 from wiseale.figures.curves import training_curves
-from wiseale.figures.image_rows import rows_of
-from wiseale.figures.posteriors import latent_map, posterior_contours
-from wiseale.figures.rate_distortion import rate_distortion
-from wiseale.figures.style import save_figure
-from wiseale.training.randomness import generator
+from wiseale.figures.rate_distortion import Placed, rate_distortion
+from wiseale.figures.sandwich import Sandwich, bound_sandwich
 
-Values = npt.NDArray[np.float32]
-
-_ROWS = 8
-_BATCH_SHOWN = 64
 _POINTS_SHOWN = 3000
 
-
-@dataclass(frozen=True)
-class Drawn:
-    """A figure on disk and what it shows."""
-
-    path: Path
-    caption: str
-
-
-def draw_all(comparison: Comparison, results: Sequence[Result], summary: Summary) -> list[Drawn]:
-    """Every figure that suits the data, from the first seed's runs where single runs are shown."""
-    figures = comparison.out / "figures"
-    seed = comparison.base.seed
-    first = [result for result in results if result.seed == seed]
-    drawn = [_curves(figures, first)]
-    if (plane := _plane(figures, summary, comparison)) is not None:
-        drawn.append(plane)
-    encoded = {result.system.name: encode_run(result.path, most=_POINTS_SHOWN) for result in first}
-    drawn += [_reconstructions(figures, encoded), _samples(figures, encoded, seed), _interpolations(figures, encoded)]
-    if next(iter(encoded.values())).posterior.latent_dim == 2:
-        drawn.append(_contours(figures, encoded))
-    drawn += _maps(figures, encoded)
-    return drawn
+# Measures of evaluation.json that make up a sandwich, in the order of its fields.
+_SANDWICH = {
+    "lower": "kl_aggregate_lower_bound",
+    "mc": "kl_aggregate_mc",
+    "mc_standard_error": "kl_aggregate_mc_standard_error",
+    "jensen": "kl_aggregate_jensen_upper_bound",
+    "bhattacharyya": "kl_aggregate_bhattacharyya_upper_bound",
+    "aevb": "kl_posterior_prior",
+}
 
 
-def _curves(figures: Path, results: Sequence[Result]) -> Drawn:
-    stochastic = {r.system.name: r.metrics for r in results if "elbo" in r.metrics[-1]["train"]}
-    path = save_figure(training_curves(stochastic), figures / "training_curves")
-    return Drawn(path, "Training: reconstruction error, AEVB KL and ELBO by epoch, nats per observation (one seed).")
+def draw_all(figures: Path, results: Sequence[Result], sweep: Sequence[Result] = ()) -> list[Drawn]:
+    """Every figure that suits the data; where single runs are shown, those of the seed that most systems have.
+
+    Runs of a sweep enter the plane of rate and distortion alone: there would be no room for them elsewhere.
+    """
+    by_system: dict[str, list[Result]] = {}
+    for result in results:
+        by_system.setdefault(result.system.name, []).append(result)
+    summary = summarize(results)
+    made = [_curves(figures, by_system)]
+    made += [figure for figure in (_plane(figures, [*results, *sweep]), _sandwich(figures, summary)) if figure]
+    seed = mode(result.seed for result in results)  # another seed may hold out other rows
+    models = {r.system.name: encode_run(r.path, most=_POINTS_SHOWN) for r in results if r.seed == seed}
+    return [*made, *decoded_pictures(figures, models, seed), *code_pictures(figures, models)]
 
 
-def _plane(figures: Path, summary: Summary, comparison: Comparison) -> Drawn | None:
-    families: dict[str, list[tuple[float, float, str]]] = {}
-    for system in comparison.systems:
-        measures = summary.get(system.name, {})
-        if "kl_aggregate_mc" in measures:
-            point = (max(measures["kl_aggregate_mc"].mean, 0.0), measures["reconstruction"].mean, system.name)
-            families.setdefault(parse_spec(system.objective)[0], []).append(point)
-    if not families:
-        return None
-    ordered = {name: sorted(points) for name, points in families.items()}
-    figure = rate_distortion(
-        {name: [(x, y) for x, y, _ in points] for name, points in ordered.items()},
-        {name: [label for _, _, label in points] for name, points in ordered.items()},
-    )
-    path = save_figure(figure, figures / "rate_distortion")
-    return Drawn(path, "Reconstruction against distance of the aggregate posterior from the prior; means over seeds.")
+def _curves(figures: Path, by_system: dict[str, list[Result]]) -> Drawn:
+    figure = training_curves({name: [run.metrics for run in runs] for name, runs in by_system.items()})
+    seeds = max(len(runs) for runs in by_system.values())
+    how = "one seed" if seeds == 1 else f"mean and range of {seeds} seeds"
+    caption = f"Training: reconstruction error, AEVB KL and ELBO by epoch, nats per observation, training rows ({how})."
+    return drawn(figure, figures, "training_curves", caption)
 
 
-@torch.no_grad()
-def _reconstructions(figures: Path, encoded: Mapping[str, Encoded]) -> Drawn:
-    some = next(iter(encoded.values()))
-    chosen = _spread_rows(some)
-    rows: dict[str, Values] = {"input": _shown(some, some.rows.read(chosen))}
-    for name, one in encoded.items():
-        rows[name] = _shown(one, one.model.decode(one.posterior.mu[chosen]).mean)
-    path = save_figure(rows_of(rows), figures / "reconstructions")
-    return Drawn(path, "Unseen inputs and their reconstructions from the mean code.")
-
-
-@torch.no_grad()
-def _samples(figures: Path, encoded: Mapping[str, Encoded], seed: int) -> Drawn:
-    rows = {}
-    for name, one in encoded.items():
-        z = one.model.sample_prior(_ROWS, generator(seed, "evaluate", 7))
-        rows[name] = _shown(one, one.model.decode(z).mean)
-    path = save_figure(rows_of(rows), figures / "prior_samples")
-    return Drawn(path, "New data: codes drawn from each model's prior, decoded.")
-
-
-@torch.no_grad()
-def _interpolations(figures: Path, encoded: Mapping[str, Encoded]) -> Drawn:
-    some = next(iter(encoded.values()))
-    start, end = (int(row) for row in _spread_rows(some)[[1, -2]])
-    rows = {}
-    for name, one in encoded.items():
-        steps = torch.linspace(0, 1, _ROWS)[:, None]
-        path_codes = one.posterior.mu[start] * (1 - steps) + one.posterior.mu[end] * steps
-        rows[name] = _shown(one, one.model.decode(path_codes).mean)
-    path = save_figure(rows_of(rows), figures / "interpolations")
-    return Drawn(path, "A straight path in latent space between the codes of two unseen inputs, decoded.")
-
-
-def _contours(figures: Path, encoded: Mapping[str, Encoded]) -> Drawn:
-    codes = {}
-    for name, one in encoded.items():
-        mu = one.posterior.mu[:_BATCH_SHOWN].numpy()
-        codes[name] = (mu, one.posterior.sigma[:_BATCH_SHOWN].numpy() if one.model.stochastic else None)
-    path = save_figure(posterior_contours(codes), figures / "posteriors")
-    return Drawn(path, "Posteriors of 64 unseen inputs: 1- and 2-σ ellipses over the root of their average density.")
-
-
-def _maps(figures: Path, encoded: Mapping[str, Encoded]) -> list[Drawn]:
-    drawn = []
-    for name, one in encoded.items():
-        factor = next(iter(one.factors), None)
-        if factor is None or one.posterior.latent_dim < 2:
+def _plane(figures: Path, results: Sequence[Result]) -> Drawn | None:
+    summary = summarize(results)
+    placed = {}
+    for name, measures in summary.items():
+        if "kl_aggregate_mc" not in measures:
             continue
-        order = one.posterior.mu.var(0).argsort(descending=True)[:2].tolist()
-        dimensions = sorted(order)
-        figure = latent_map(one.posterior.mu.numpy(), np.asarray(one.factors[factor]), factor, dimensions)
-        folder = "".join(c if c.isalnum() else "-" for c in name).strip("-")
-        path = save_figure(figure, figures / f"latent_map_{folder}")
-        drawn.append(Drawn(path, f"{name}: mean codes of {len(one.rows):,} unseen rows, coloured by {factor}."))
-    return drawn
+        runs = [result for result in results if result.system.name == name]
+        points = [(run.measures["kl_aggregate_mc"], run.measures["reconstruction"]) for run in runs]
+        placed[name] = Placed(
+            _family(runs[0].system.objective),
+            (measures["kl_aggregate_mc"].mean, measures["reconstruction"].mean),
+            [(x, y) for x, y in points if x is not None and y is not None],
+        )
+    if not placed:
+        return None
+    caption = (
+        "Reconstruction against distance of the aggregate posterior from the prior: means over seeds, single seeds "
+        "small; lines join the weights of one system. Lower left is better. A system whose encoder has no width, or "
+        "whose prior is not N(0, I), has no place here."
+    )
+    return drawn(rate_distortion(placed), figures, "rate_distortion", caption)
 
 
-def _spread_rows(encoded: Encoded) -> Tensor:
-    """Rows that show the variety of the data: spread over the first factor where there is one."""
-    n = len(encoded.rows)
-    order = np.arange(n)
-    if encoded.factors:
-        order = np.argsort(np.asarray(next(iter(encoded.factors.values()))), kind="stable")
-    return torch.from_numpy(order[np.linspace(0, n - 1, min(_ROWS, n)).astype(int)])
+def _family(objective: str) -> str:
+    """Whose weights a system belongs to; AEVB is the β-VAE with β = 1."""
+    name = parse_spec(objective)[0]
+    return "beta_vae" if name == "aevb" else name
 
 
-def _shown(encoded: Encoded, x: Tensor) -> Values:
-    """x in the user's units, as a picture or signal; a table's row is drawn as a signal."""
-    units = encoded.model.units
-    values: Values = (x if units is None else units.inverse(x)).numpy()
-    return values[:, None] if values.ndim == 2 else values
+def _sandwich(figures: Path, summary: Summary) -> Drawn | None:
+    found = {
+        name: Sandwich(**{field: measures[measure].mean for field, measure in _SANDWICH.items()})
+        for name, measures in summary.items()
+        if all(measure in measures for measure in _SANDWICH.values())
+    }
+    if not found:
+        return None
+    caption = (
+        "The aggregate KL of all evaluated rows between its bounds (means over seeds): the grey band reaches from the "
+        "lower bound, or 0, to the tightest upper bound. Right: distance of each bound from the Monte Carlo value."
+    )
+    return drawn(bound_sandwich(found), figures, "bound_sandwich", caption)

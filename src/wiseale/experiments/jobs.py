@@ -39,6 +39,14 @@ class Job:
         """What its processes print."""
         return self.out.with_name(f"{self.out.name}.log")
 
+    @property
+    def last_words(self) -> str:
+        """The last line its processes printed."""
+        if not self.log.exists():
+            return "it has not begun"
+        lines = self.log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+        return lines[-1] if lines else "it ended without a word"
+
     def epochs_done(self) -> int:
         """Epochs reported so far."""
         metrics = RunDirectory(self.out).metrics
@@ -99,7 +107,7 @@ def run_jobs(jobs: Sequence[Job], workers: int, show: Show) -> list[Failure]:
                         waiting.insert(0, job)  # its next step, if any, goes first
                     else:
                         states[job] = "failed"
-                        failures.append(Failure(job, _last_line(job.log)))
+                        failures.append(Failure(job, job.last_words))
                 show([*states.items()])
                 time.sleep(_POLL_SECONDS)
     finally:
@@ -135,8 +143,3 @@ def _launch(job: Job, arguments: list[str]) -> subprocess.Popen[bytes]:
             )
     except OSError as error:
         raise RunError(f"cannot start {job.name}: {error}") from None
-
-
-def _last_line(log: Path) -> str:
-    lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-    return lines[-1] if lines else "it ended without a word"

@@ -38,12 +38,13 @@ class Experiment:
     swept: bool
     scales: Mapping[Scale, Scaled]
 
-    def comparisons(
-        self, scale: Scale, out: Path, data: str | None = None, data_root: str | None = None
-    ) -> list[Comparison]:
-        """The main comparison, and the sweep of the weight with fewer seeds where there is one."""
+    def comparisons(self, scale: Scale, out: Path, data: str | None = None, **common: Any) -> list[Comparison]:
+        """The main comparison, and the sweep of the weight with fewer seeds where there is one.
+
+        ``common`` are further training settings of all runs.
+        """
         scaled = self.scales[scale]
-        base = TrainConfig(data=data or scaled.data, threads=1, data_root=data_root, **scaled.settings)
+        base = TrainConfig(data=data or scaled.data, threads=1, **common, **scaled.settings)
         systems = self.systems if scale != "smoke" else tuple(_shortened(system) for system in self.systems)
         made = [Comparison(base, systems, scaled.seeds, out, scaled.rows)]
         if self.swept and scale != "smoke":

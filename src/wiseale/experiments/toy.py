@@ -5,14 +5,16 @@ from __future__ import annotations
 import csv
 import dataclasses
 import io
+import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args, get_type_hints
 
 from matplotlib.figure import Figure
 
 from wiseale.durable import to_json, write_text
+from wiseale.errors import RunError
 from wiseale.experiments import toy_figures
 from wiseale.experiments.bound_error import Effort, ErrorRow, error_rows, powers_of_two
 from wiseale.experiments.bound_limits import (
@@ -86,8 +88,26 @@ def run_toy(out: Path, scale: Scale, seed: int = 0, said: Callable[[str], None] 
     for field in dataclasses.fields(tables):
         _write_table(getattr(tables, field.name), folder / field.name)
     said("drawing")
-    figures = tuple(save_figure(figure, out / "figures" / name) for name, figure in draw(tables))
-    return ToyResult(tables, figures)
+    return ToyResult(tables, _draw_all(tables, out))
+
+
+def read_toy(out: Path) -> ToyResult:
+    """The analysis in a directory, its figures drawn again from its tables."""
+    hints = get_type_hints(ToyTables)
+    rows = {}
+    for field in dataclasses.fields(ToyTables):
+        kind = get_args(hints[field.name])[0]
+        path = out / "tables" / f"{field.name}.json"
+        try:
+            rows[field.name] = tuple(kind(**record) for record in json.loads(path.read_text(encoding="utf-8")))
+        except (OSError, ValueError, TypeError):
+            raise RunError(f"cannot read {path}: make it again with `wiseale reproduce toy`") from None
+    tables = ToyTables(**rows)
+    return ToyResult(tables, _draw_all(tables, out))
+
+
+def _draw_all(tables: ToyTables, out: Path) -> tuple[Path, ...]:
+    return tuple(save_figure(figure, out / "figures" / name) for name, figure in draw(tables))
 
 
 def compute(plan: Plan, seed: int, said: Callable[[str], None]) -> ToyTables:

@@ -13,12 +13,9 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
-from wiseale.figures.style import DASHES, PALETTE, new_figure
+from wiseale.figures.style import DASHES, PALETTE, SMALL, Dash, new_figure
 
 Scale = Literal["linear", "log"]
-Dash = str | tuple[int, tuple[int, ...]]
-
-SMALL = 8  # points; the figures are drawn at the width of a text column or two, so this is its size on paper
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 from matplotlib.figure import Figure
 
+from wiseale.figures.mosaic import Values, mosaic
 from wiseale.figures.style import PALETTE, new_figure
-
-Values = npt.NDArray[np.float32]
 
 
 def contact_sheet(x: Values, columns: tuple[str, ...] = ()) -> Figure:
@@ -26,14 +24,11 @@ def image_grid(x: Values, across: int = 8) -> Figure:
     """Images in [0, 1], (n, 1 or 3, H, W), side by side."""
     down = math.ceil(len(x) / across)
     height, width = x.shape[2:]
-    sheet = np.ones((down * (height + 1), across * (width + 1), 3), np.float32)
-    for number, image in enumerate(x):
-        top, left = number // across * (height + 1), number % across * (width + 1)
-        pixels = image if len(image) == 3 else np.repeat(image[:1], 3, 0)
-        sheet[top : top + height, left : left + width] = np.clip(pixels, 0, 1).transpose(1, 2, 0)
+    missing = down * across - len(x)
+    full = np.concatenate([x, np.ones((missing, *x.shape[1:]), x.dtype)])
     figure = new_figure(0.9 * across, 0.9 * down * height / width)
     ax = figure.subplots()
-    ax.imshow(sheet, interpolation="nearest")
+    ax.imshow(mosaic(full.reshape(down, across, *x.shape[1:])), interpolation="nearest")
     ax.set_axis_off()
     return figure
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from wiseale.figures.style import DASHES, PALETTE, new_figure
+from wiseale.figures.style import SMALL, line_look, new_figure, write_plainly
 
 PANELS = (
     ("reconstruction", "reconstruction error"),
@@ -15,20 +15,33 @@ PANELS = (
     ("elbo", "ELBO"),
 )
 
+Records = Sequence[Mapping[str, Any]]
+"""The lines of a run's metrics.jsonl."""
 
-def training_curves(runs: Mapping[str, Sequence[Mapping[str, Any]]], part: str = "train") -> Figure:
-    """One line per run in each panel; ``runs`` maps a name to the records of its metrics.jsonl."""
+
+def training_curves(systems: Mapping[str, Sequence[Records]], part: str = "train") -> Figure:
+    """A line for each system, the mean over its runs, and a band over their range, as far as all of them went.
+
+    A term that a system has not got, as a deterministic encoder has no KL, is left out of its panel.
+    """
     figure = new_figure(9.5, 3.2)
     axes = figure.subplots(1, len(PANELS), squeeze=False)[0]
     for (term, title), ax in zip(PANELS, axes, strict=True):
-        for number, (name, records) in enumerate(runs.items()):
-            epochs = [record["epoch"] for record in records]
-            values = [record[part][term] for record in records]
-            style = DASHES[number % len(DASHES)]
-            ax.plot(epochs, values, color=PALETTE[number % len(PALETTE)], linestyle=style, linewidth=1.6, label=name)
+        for number, (name, runs) in enumerate(systems.items()):
+            by_epoch = [epoch for epoch in zip(*runs, strict=False) if all(term in run[part] for run in epoch)]
+            epochs = [epoch[0]["epoch"] for epoch in by_epoch]
+            values = [[run[part][term] for run in epoch] for epoch in by_epoch]
+            colour, dash = line_look(number)
+            mean = [sum(of_runs) / len(of_runs) for of_runs in values]
+            marker = "o" if len(epochs) == 1 else None  # a line of one point cannot be seen
+            ax.plot(epochs, mean, color=colour, linestyle=dash, linewidth=1.6, marker=marker, label=name)
+            if len(runs) > 1:
+                low, high = [min(v) for v in values], [max(v) for v in values]
+                ax.fill_between(epochs, low, high, color=colour, alpha=0.15, linewidth=0)
         ax.set_title(f"{title} (nats)", fontsize=10)
         ax.set_xlabel("epoch")
         ax.grid(alpha=0.25)
         ax.xaxis.get_major_locator().set_params(integer=True)
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=8, frameon=False)
+    handles = axes[0].get_legend_handles_labels()
+    write_plainly(figure.legend(*handles, loc="outside lower center", ncols=4, fontsize=SMALL, frameon=False))
     return figure

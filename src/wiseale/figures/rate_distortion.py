@@ -3,36 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter
 
-from wiseale.figures.style import MARKERS, PALETTE, new_figure
+from wiseale.figures.style import SMALL, new_figure, point_look, write_plainly
 
 Point = tuple[float, float]
 
 
+@dataclass(frozen=True)
+class Placed:
+    """Where a system lies: the mean over its runs and each of them; systems of one family are joined by a line."""
+
+    family: str
+    mean: Point
+    runs: Sequence[Point] = ()
+
+
 def rate_distortion(
-    families: Mapping[str, Sequence[Point]],
-    labels: Mapping[str, Sequence[str]] | None = None,
+    systems: Mapping[str, Placed],
     x_title: str = "aggregate KL (nats)",
     y_title: str = "reconstruction (nats)",
 ) -> Figure:
-    """One marker per system, joined within a family (a sweep of weights); lower left is better on both counts."""
-    figure = new_figure(5.2, 4.2)
+    """One marker per system, small ones for its runs; lower left is better on both counts."""
+    figure = new_figure(5.6, 4.2 + 0.16 * len(systems) / 2)
     ax = figure.subplots()
-    for number, (name, points) in enumerate(families.items()):
-        x, y = zip(*points, strict=True)
-        style = "-" if len(points) > 1 else "none"
-        colour, marker = PALETTE[number % len(PALETTE)], MARKERS[number % len(MARKERS)]
-        ax.plot(x, y, color=colour, marker=marker, linestyle=style, linewidth=1.2, markersize=6, label=name)
-        for point, label in zip(points, (labels or {}).get(name, ()), strict=False):
-            ax.annotate(label, point, textcoords="offset points", xytext=(5, 4), fontsize=7, color=colour)
-    rates = [x for points in families.values() for x, _ in points]
+    for family in dict.fromkeys(one.family for one in systems.values()):
+        x, y = zip(*sorted(one.mean for one in systems.values() if one.family == family), strict=True)
+        ax.plot(x, y, color="0.75", linewidth=1.0, zorder=1)
+    for number, (name, one) in enumerate(systems.items()):
+        colour, marker = point_look(number)
+        ax.plot(*one.mean, color=colour, marker=marker, linestyle="none", markersize=7, label=name, zorder=3)
+        if len(one.runs) > 1:
+            ax.plot(*zip(*one.runs, strict=True), marker, color=colour, alpha=0.45, markersize=3, zorder=2)
+    rates = [one.mean[0] for one in systems.values()]
     if max(rates) > 10 * max(min(rates), 0.1):
         ax.set_xscale("symlog", linthresh=1)
+        ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     ax.ticklabel_format(axis="y", useOffset=False)
     ax.set_xlabel(x_title)
     ax.set_ylabel(y_title)
     ax.grid(alpha=0.25)
-    figure.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncols=2, fontsize=8, frameon=False)
+    handles = ax.get_legend_handles_labels()
+    write_plainly(figure.legend(*handles, loc="outside lower center", ncols=2, fontsize=SMALL, frameon=False))
     return figure

@@ -2,30 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-import numpy as np
-import numpy.typing as npt
 from matplotlib.figure import Figure
 
-from wiseale.figures.style import PALETTE, new_figure
+from wiseale.figures.image_rows import rows_of
+from wiseale.figures.mosaic import Values
+from wiseale.figures.style import SMALL, line_look, new_figure, wrapped
 
-Signals = npt.NDArray[np.float32]
+
+def reconstructions(x: Values, x_hat: Mapping[str, Values]) -> Figure:
+    """Images (n, C, H, W) in rows under the inputs, or signals (n, C, L) over the inputs."""
+    return rows_of({"input": x, **x_hat}) if x.ndim == 4 else signal_reconstructions(x, x_hat)
 
 
-def signal_reconstructions(x: Signals, x_hat: Mapping[str, Signals], titles: Sequence[str] = ()) -> Figure:
-    """A row for each system, a column for each signal (n, length): the input in grey, the reconstruction over it."""
+def signal_reconstructions(x: Values, x_hat: Mapping[str, Values]) -> Figure:
+    """A row for each system, a column for each signal (n, C, L): the input in grey, the reconstruction over it."""
     n = len(x)
-    figure = new_figure(1.7 * n + 1.0, 1.15 * len(x_hat) + 0.4)
+    figure = new_figure(1.15 * n + 1.6, 0.8 * len(x_hat) + 0.2)
     grid = figure.subplots(len(x_hat), n, sharex=True, sharey="col", squeeze=False)
     for row, (name, signals) in enumerate(x_hat.items()):
         for column in range(n):
             ax = grid[row][column]
-            ax.plot(x[column], color="0.65", linewidth=2.2)
-            ax.plot(signals[column], color=PALETTE[row % len(PALETTE)], linewidth=1.2)
+            for channel, channel_hat in zip(x[column], signals[column], strict=True):
+                ax.plot(channel, color="0.72", linewidth=1.8)
+                ax.plot(channel_hat, color=line_look(row)[0], linewidth=1.0)
             ax.set_xticks([])
-            ax.tick_params(labelsize=7)
-            if row == 0 and titles:
-                ax.set_title(titles[column], fontsize=8)
-        grid[row][0].set_ylabel(name, fontsize=8, rotation=0, ha="right", va="center")
+            ax.tick_params(labelsize=SMALL - 1)
+        grid[row][0].set_ylabel(wrapped(name), fontsize=SMALL, rotation=0, ha="right", va="center", parse_math=False)
     return figure

@@ -10,8 +10,8 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from wiseale.figures.bounds import SMALL, Panel, draw_panel
-from wiseale.figures.style import PALETTE, new_figure
+from wiseale.figures.bounds import Panel, draw_panel
+from wiseale.figures.style import PALETTE, SMALL, new_figure
 
 Points = npt.NDArray[np.float64]
 

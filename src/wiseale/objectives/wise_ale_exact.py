@@ -1,6 +1,7 @@
 """WiSE-ALE without the approximation of its reconstruction (the paper's future work): a true lower bound.
 
-Its optimum is a decoder that ignores z and returns the data mean, with the aggregate posterior equal to the prior.
+Its optimum is a decoder that ignores z and returns the data mean, with the aggregate posterior equal to the prior:
+``docs/exact_bound.md`` derives it and shows trained runs.
 """
 
 from __future__ import annotations

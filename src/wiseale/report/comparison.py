@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 
 from wiseale.experiments.comparison import Comparison, Estimate, Result, Summary
-from wiseale.experiments.gallery import Drawn
+from wiseale.experiments.drawn import Drawn
 from wiseale.experiments.jobs import Failure
 from wiseale.report.document import Commands, Document, Paragraph, Picture, Section, Table
 from wiseale.training.run_directory import RunDirectory
@@ -43,18 +43,23 @@ def comparison_document(
     results: Sequence[Result],
     summary: Summary,
     drawn: Sequence[Drawn],
-    failures: Sequence[Failure],
+    unfinished: Sequence[Failure],
 ) -> Document:
     """The page of `wiseale compare`."""
     sections = comparison_sections(comparison, results, summary, drawn)
-    if failures:
-        rows = tuple((failure.job.name, failure.reason) for failure in failures)
-        sections = (Section("Failures", (Table("failures", ("run", "last words"), rows),)), *sections)
+    if unfinished:
+        sections = (Section("Unfinished runs", (unfinished_table(unfinished),)), *sections)
     lead = (
         f"{len(comparison.systems)} systems, {comparison.seeds} seed{'s' if comparison.seeds > 1 else ''} each, on "
         f"{comparison.base.data}. Nats per observation unless said otherwise; ± is a 95 % Student interval over seeds."
     )
     return Document(f"Comparison on {comparison.base.data}", lead, sections)
+
+
+def unfinished_table(unfinished: Sequence[Failure], name: str = "unfinished") -> Table:
+    """Runs that are missing from every number, and why."""
+    rows = tuple((failure.job.name, failure.reason) for failure in unfinished)
+    return Table(name, ("run", "last words"), rows, "These runs are in no table and no figure of this page.")
 
 
 def main_table(summary: Summary, prefix: str = "") -> Table:

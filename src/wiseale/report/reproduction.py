@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from wiseale.experiments.claims import Verdict
-from wiseale.experiments.gallery import Drawn, draw_all
+from wiseale.experiments.drawn import Drawn
+from wiseale.experiments.gallery import draw_all
 from wiseale.experiments.reproduction import Outcome, Reproduction
-from wiseale.report.comparison import comparison_sections
+from wiseale.report.comparison import comparison_sections, unfinished_table
 from wiseale.report.document import Commands, Document, Paragraph, Section, Table
 
 TITLES = {"sine": "Sine waves", "mnist": "MNIST", "celeba": "Faces", "teapot": "Teapots"}
@@ -50,14 +51,14 @@ def claims_section(verdicts: Sequence[Verdict]) -> Section:
 def _experiment(name: str, outcome: Outcome, out: Path) -> list[Section]:
     title = TITLES[name]
     note = (Paragraph(f"Note: {outcome.note}."),) if outcome.note else ()
-    failures = tuple((failure.job.name, failure.reason) for failure in outcome.failures)
-    if failures:
-        note = (*note, Table(f"{name}_failures", ("run", "last words"), failures))
+    if unfinished := outcome.unfinished:
+        note = (*note, unfinished_table(unfinished, f"{name}_unfinished"))
     results = outcome.results
     if not results:
         return [Section(title, (*note, Paragraph("Nothing was run.")))]
-    main = outcome.comparisons[0]
-    drawn = _numbered(name, draw_all(main, main.results(), outcome.summary), out)
+    main, *others = outcome.comparisons
+    sweep = [result for comparison in others for result in comparison.results()]
+    drawn = _numbered(name, draw_all(main.out / "figures", main.results(), sweep), out)
     sections = list(comparison_sections(main, results, outcome.summary, drawn, prefix=f"{title}: "))
     if note:
         sections.insert(0, Section(f"{title}: notes", note))
@@ -77,8 +78,3 @@ def _numbered(name: str, drawn: Sequence[Drawn], out: Path) -> list[Drawn]:
             one = Drawn(one.path, paper + one.caption)
         made.append(one)
     return made
-
-
-def verdict_lines(verdicts: Sequence[Verdict]) -> Mapping[str, str]:
-    """Claim → one line for the terminal."""
-    return {f"{v.claim} {v.statement}": f"{v.outcome}: {v.numbers}" for v in verdicts}

@@ -34,6 +34,7 @@ from wiseale.training.plan import Plan, choose_device, default_threads, make_pla
 from wiseale.training.randomness import derive_seed
 from wiseale.training.recorder import Display, Recorder
 from wiseale.training.run_directory import RunDirectory, refuse_existing
+from wiseale.training.tensorboard import also_logged
 
 
 @dataclass(frozen=True)
@@ -100,6 +101,8 @@ def _as_rank(asked: TrainConfig, world: World) -> TrainConfig:
     if asked.processes not in (None, world.size):
         problem = f"is {asked.processes}, and {world.size} were started: leave it out, or start as many"
         raise SettingError("processes", problem)
+    if asked.threads == "auto" and world.size > 1:
+        raise SettingError("threads", f"auto tries one process at a time, and {world.size} were started: give a number")
     threads = asked.threads or default_threads(world.local_size)
     return dataclasses.replace(asked, processes=world.size, threads=threads)
 
@@ -143,7 +146,7 @@ def take_weights(model: Model, init_from: str | None) -> None:
 
 
 def _use_threads(resolved: TrainConfig) -> None:
-    assert resolved.threads
+    assert isinstance(resolved.threads, int)
     torch.set_num_threads(resolved.threads)
 
 
@@ -212,9 +215,9 @@ class Work:
         """Train to the end or to an interruption, then write the model; the notes are shown first."""
         if self.world.leads:
             display.started(run.read_config() | {"processes": self.world.size, "notes": [*notes, *self._notes()]})
-        with Recorder(run, display, self.world) as recorder:
+        with Recorder(run, display, self.world) as recorder, also_logged(recorder, run, self.world) as journal:
             try:
-                complete = fit(self.learner, self.train, self.held_out, self.plan, recorder, self.world)
+                complete = fit(self.learner, self.train, self.held_out, self.plan, journal, self.world)
             except DivergenceError as error:
                 kept = max((p.name for p in run.checkpoints.glob("[0-9]*")), default=None)
                 where = f"the last good checkpoint is {run.checkpoints / kept}" if kept else "no checkpoint was due yet"

@@ -28,6 +28,7 @@ class RunDirectory:
         self.model = path / "model"
         self.evaluation = path / "evaluation.json"
         self.figures = path / "figures"
+        self.tensorboard = path / "tensorboard"
 
     @classmethod
     def create(cls, path: Path, config: dict[str, Any], environment: dict[str, Any]) -> RunDirectory:

@@ -1,0 +1,49 @@
+"""The page of whatever a directory holds, drawn and put together from what is on disk."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from wiseale.errors import RunError
+from wiseale.experiments.claims import Verdict, judge
+from wiseale.experiments.comparison import read_comparison, summarize
+from wiseale.experiments.gallery import draw_all
+from wiseale.experiments.reproduction import REQUEST, read_reproduction
+from wiseale.experiments.toy import ToyResult, read_toy
+from wiseale.report.comparison import comparison_document
+from wiseale.report.document import Document
+from wiseale.report.reproduction import reproduction_document
+from wiseale.report.run import run_document
+from wiseale.report.toy import toy_section, toy_verdicts
+
+
+def document_of(path: Path) -> Document:
+    """The page of a reproduction, a comparison or a run."""
+    if (path / REQUEST).exists():
+        return reproduction_page(path)[0]
+    if (path / "comparison.json").exists():
+        return comparison_page(path)
+    if (path / "config.json").exists():
+        return run_document(path)
+    raise RunError(f"{path} holds no reproduction, comparison or run: there is nothing to report")
+
+
+def reproduction_page(path: Path, toy: ToyResult | None = None) -> tuple[Document, list[Verdict]]:
+    """The page of everything that `wiseale reproduce` has left here, and the claims judged by it.
+
+    A bound analysis that has just been made need not be read and drawn again.
+    """
+    reproduction = read_reproduction(path)
+    if toy is None and (path / "toy" / "tables").is_dir():
+        toy = read_toy(path / "toy")
+    verdicts = judge(reproduction.evidence(), toy_verdicts(toy) if toy else ())
+    extra = (toy_section(toy),) if toy else ()
+    return reproduction_document(reproduction, verdicts, extra, path), verdicts
+
+
+def comparison_page(path: Path) -> Document:
+    """The page of `wiseale compare`."""
+    comparison = read_comparison(path)
+    results = comparison.results()
+    drawn = draw_all(path / "figures", results) if results else []
+    return comparison_document(comparison, results, summarize(results), drawn, comparison.unfinished())

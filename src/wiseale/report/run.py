@@ -1,0 +1,40 @@
+"""The page of one evaluated run."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+from wiseale import config
+from wiseale.config import TrainConfig, from_values
+from wiseale.errors import RunError
+from wiseale.experiments.comparison import Comparison, Result, System, summarize
+from wiseale.experiments.gallery import draw_all
+from wiseale.report.comparison import comparison_sections
+from wiseale.report.document import Document
+from wiseale.training.run_directory import RunDirectory
+
+
+def run_document(path: Path) -> Document:
+    """A comparison of one."""
+    run = RunDirectory.open(path)
+    if not run.evaluation.exists():
+        raise RunError(f"{path} has not been evaluated: run `wiseale evaluate {path}` first")
+    stored = run.read_config()
+    stored.pop("resolved", None)
+    settings = from_values(TrainConfig, stored)
+    system = System(brief_spec(settings.objective), settings.objective)
+    results = [Result(system, settings.seed, run.path)]
+    comparison = Comparison(settings, (system,), 1, run.path)
+    sections = comparison_sections(comparison, results, summarize(results), draw_all(run.figures, results))
+    lead = "One run, one seed: what it shows may be chance. Nats per observation unless said otherwise."
+    return Document(f"{system.name} on {settings.data}", lead, sections)
+
+
+def brief_spec(objective: str) -> str:
+    """An objective's name with the settings that are not as by default."""
+    thing = config.build("objective", objective)
+    complete = config.parse_spec(objective)
+    changed = [f.name for f in dataclasses.fields(thing) if getattr(thing, f.name) != f.default]
+    values = ",".join(f"{name}={complete[1][name]}" for name in changed)
+    return f"{complete[0]}:{values}" if values else complete[0]

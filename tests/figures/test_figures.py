@@ -1,0 +1,149 @@
+"""Figures: nothing is cut off or too small to read, every value lies where it belongs, files repeat byte for byte."""
+
+from itertools import pairwise
+
+import matplotlib
+import numpy as np
+import pytest
+from matplotlib.text import Text
+
+from wiseale.figures.curves import training_curves
+from wiseale.figures.image_rows import rows_of
+from wiseale.figures.latent_map import Mapped, latent_map
+from wiseale.figures.manifold import manifold_grid
+from wiseale.figures.mosaic import mosaic
+from wiseale.figures.posteriors import posterior_contours
+from wiseale.figures.rate_distortion import Placed, rate_distortion
+from wiseale.figures.reconstructions import reconstructions
+from wiseale.figures.sandwich import Sandwich, bound_sandwich
+from wiseale.figures.style import line_look, new_figure, point_look, save_figure, wrapped
+from wiseale.figures.traversals import Traversal, traversals
+
+rng = np.random.default_rng(0)
+IMAGES = rng.random((4, 3, 8, 8), np.float32)
+SIGNALS = rng.normal(size=(4, 1, 40)).astype(np.float32)
+LONG = ["WiSE-ALE, exact reconstruction", "$\\frac{", "a third system, in a row of its own", "AEVB"]
+
+
+def for_all(value):
+    """The same for some systems, with names that are long or hold what would start a formula."""
+    return dict.fromkeys(LONG, value)
+
+
+def epochs(n, *terms):
+    return [{"epoch": e + 1, "train": dict.fromkeys(terms, 1.0 / (e + 1))} for e in range(n)]
+
+
+MU = rng.normal(size=(30, 2)).astype(np.float32)
+LABELS = np.arange(30) % 10
+FIGURES = {
+    "curves": lambda: training_curves(for_all([epochs(3, "reconstruction", "elbo"), epochs(2, "reconstruction")])),
+    "image rows": lambda: rows_of(for_all(IMAGES)),
+    "signal rows": lambda: rows_of(for_all(SIGNALS)),
+    "image reconstructions": lambda: reconstructions(IMAGES, for_all(IMAGES)),
+    "signal reconstructions": lambda: reconstructions(SIGNALS, for_all(SIGNALS)),
+    "image traversals": lambda: traversals(for_all(Traversal(("z1", "z12"), np.stack([IMAGES, IMAGES])))),
+    "signal traversals": lambda: traversals(for_all(Traversal(("z1", "z12"), np.stack([SIGNALS, SIGNALS])))),
+    "image manifold": lambda: manifold_grid(for_all(IMAGES[None].repeat(4, 0))),
+    "signal manifold": lambda: manifold_grid(for_all(SIGNALS[None].repeat(4, 0))),
+    "posteriors": lambda: posterior_contours({**for_all((MU, 0.1 * np.abs(MU))), "points": (9 * MU, None)}),
+    "class map": lambda: latent_map(for_all(Mapped(MU, (0, 11))), LABELS, "a $ign"),
+    "factor map": lambda: latent_map(for_all(Mapped(MU, (0, 1))), np.arange(30.0), "phase", circular=True),
+    "plane": lambda: rate_distortion(
+        {name: Placed("f", (n, 100 - n), [(n, 99 - n), (n, 101 - n)]) for n, name in enumerate(LONG)}
+    ),
+    "sandwich": lambda: bound_sandwich(for_all(Sandwich(-0.2, 0.3, 0.1, 0.6, 0.5, 30.0))),
+}
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_text_is_inside_the_figure_and_legible(name):
+    figure = FIGURES[name]()
+    figure.draw_without_rendering()
+    whole = figure.bbox.padded(1)
+    ticks = {label for ax in figure.axes for axis in (ax.xaxis, ax.yaxis) for label in axis.get_ticklabels()}
+    texts = [text for text in figure.findobj(Text) if text.get_visible() and text.get_text()]
+    assert len(set(texts) - ticks) >= len(LONG)
+    for text in texts:
+        assert text.get_fontsize() >= 7
+        if text not in ticks:  # some of those are beyond the end of their axis and not drawn
+            box = text.get_window_extent()
+            assert whole.x0 <= box.x0 <= box.x1 <= whole.x1, text
+            assert whole.y0 <= box.y0 <= box.y1 <= whole.y1, text
+
+
+def test_panels_do_not_write_into_each_other():
+    figure = FIGURES["image manifold"]()
+    figure.draw_without_rendering()
+    boxes = [ax.title.get_window_extent() for ax in figure.axes[:3]]
+    assert all(left.x1 < right.x0 for left, right in pairwise(boxes))
+    assert wrapped("wise_ale:prior_weight=1,estimator=mc", 24) == "wise_ale:prior_weight=1,\nestimator=mc"
+
+
+def test_looks_differ():
+    for look in (line_look, point_look):
+        assert len({look(n) for n in range(56)}) == 56
+    assert [line_look(n)[0] for n in range(20)] == [point_look(n)[0] for n in range(20)]
+
+
+def test_a_mosaic_has_every_image_in_its_place():
+    images = rng.random((2, 3, 1, 4, 5)).astype(np.float32)
+    whole = mosaic(images, gap=2)
+    assert whole.shape == (2 * 4 + 2, 3 * 5 + 4, 3)
+    for row, column in np.ndindex(2, 3):
+        tile = whole[row * 6 : row * 6 + 4, column * 7 : column * 7 + 5]
+        np.testing.assert_array_equal(tile, images[row, column].repeat(3, 0).transpose(1, 2, 0))
+    assert (whole[4:6] == 1).all()
+
+
+def test_the_manifold_has_small_codes_at_the_lower_left():
+    grid = np.zeros((3, 3, 1, 2, 2), np.float32)
+    grid[0, 0], grid[0, 2] = 1, 0.5
+    picture = manifold_grid({"one": grid}).axes[0].get_images()[0].get_array()
+    assert (picture[-2:, :2] == 1).all()
+    assert (picture[-2:, -2:] == 0.5).all()
+    assert picture.sum() == 3 * 4 * 1.5
+
+
+def test_a_single_epoch_can_be_seen():
+    (line,) = training_curves({"one": [epochs(1, "reconstruction")]}).axes[0].get_lines()
+    assert line.get_marker() == "o"
+
+
+def test_curves_are_means_as_far_as_all_runs_went():
+    runs = [epochs(3, "reconstruction"), epochs(2, "reconstruction")]
+    runs[1][0]["train"]["reconstruction"] = 3.0
+    (line,) = training_curves({"one": runs}).axes[0].get_lines()
+    np.testing.assert_allclose(line.get_xydata(), [[1, 2.0], [2, 0.5]])
+
+
+def test_signals_of_a_traversal_share_their_scale():
+    loud = Traversal(("z1",), 9 * SIGNALS[None])
+    limits = {ax.get_ylim() for ax in traversals({"quiet": Traversal(("z1",), SIGNALS[None]), "loud": loud}).axes}
+    assert limits == {(9 * SIGNALS.min(), 9 * SIGNALS.max())}
+
+
+def saved(stem):
+    save_figure(FIGURES["plane"](), stem)
+    return stem.with_suffix(".svg").read_bytes(), stem.with_suffix(".png").read_bytes()
+
+
+def test_the_same_figure_gives_the_same_bytes(tmp_path):
+    salt = matplotlib.rcParams["svg.hashsalt"]
+    first = saved(tmp_path / "a")
+    assert b"clip-path" in first[0]
+    assert saved(tmp_path / "b") == first
+    assert matplotlib.rcParams["svg.hashsalt"] == salt
+
+
+def test_a_figure_is_laid_out_once(tmp_path, monkeypatch):
+    figure = new_figure(3, 2)
+    ax = figure.subplots()
+    ax.set_ylabel("a label that takes room")
+    engine = figure.get_layout_engine()
+    calls = []
+    execute = type(engine).execute
+    monkeypatch.setattr(type(engine), "execute", lambda self, fig: calls.append(1) or execute(self, fig))
+    save_figure(figure, tmp_path / "figure")
+    assert len(calls) == 1
+    assert ax.get_position().x0 > 0.15  # the layout stays as it was found

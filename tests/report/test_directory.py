@@ -1,0 +1,105 @@
+"""Pages made again from what lies on disk: of a run, a comparison, a reproduction that is not finished."""
+
+import json
+
+import pytest
+
+from wiseale.cli import main
+from wiseale.cli.display import PlainDisplay
+from wiseale.config import TrainConfig
+from wiseale.errors import RunError
+from wiseale.evaluation.evaluate import evaluate
+from wiseale.experiments import systems as s
+from wiseale.experiments.comparison import Comparison
+from wiseale.experiments.drawn import Drawn
+from wiseale.experiments.reproduction import keep_request, read_reproduction
+from wiseale.report import directory
+from wiseale.report.run import brief_spec
+from wiseale.training.run import start
+
+FIGURES = {
+    *("training_curves", "rate_distortion", "bound_sandwich", "reconstructions", "prior_samples", "interpolations"),
+    *("traversals", "manifold_grid", "posteriors", "latent_map"),
+}
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory):
+    """A reproduction of two systems on sine waves with a 2-D code, of which a third is missing."""
+    out = tmp_path_factory.mktemp("reproduction")
+    keep_request(out, "smoke", {"celeba": "no faces here: skipped"})
+    keep_request(out, "smoke")
+    base = TrainConfig(
+        data="sine:n=150,n_test=80", network="mlp:hidden=8", max_epochs=1, batch_size=16, latent_dim=2, threads=1
+    )
+    comparison = Comparison(base, (s.WISE_ALE, s.AEVB, s.WAE_MMD), 1, out / "sine", evaluate_rows=80)
+    comparison._keep_request()
+    for job in comparison.jobs()[:2]:
+        job.out.parent.mkdir(parents=True)
+        start(job.config, job.out, PlainDisplay())
+        evaluate(job.out, most=80, nll_samples=2)
+    return out
+
+
+def report(*arguments):
+    with pytest.raises(SystemExit) as ended:
+        main(["report", *map(str, arguments)])
+    return ended.value.code
+
+
+def test_a_reproduction(out):
+    assert report(out) == 0
+    page = (out / "report.html").read_text()
+    assert {path.stem for path in (out / "sine" / "figures").glob("*.svg")} == FIGURES
+    assert page.count("<img ") == len(FIGURES)
+    assert (out / "figures" / "figure5a.svg").exists()
+    assert "no faces here: skipped" in page
+    claims = json.loads((out / "tables" / "claims.json").read_text())
+    assert {row["claim"] for row in claims} == {f"C{n}" for n in range(1, 12)}
+    assert {row["verdict"] for row in claims} == {"not decided"}
+    (missing,) = json.loads((out / "tables" / "sine_unfinished.json").read_text())
+    assert missing == {"run": "WAE-MMD", "last words": "it has not begun"}
+    measured = json.loads((out / "sine" / "runs" / "aevb" / "seed-0" / "evaluation.json").read_text())["measures"]
+    results = json.loads((out / "tables" / "sine_waves_results.json").read_text())
+    shown = {row["system"]: row["MSE"] for row in results}
+    assert shown.keys() == {"WiSE-ALE, weight 1", "AEVB"}
+    assert shown["AEVB"] == f"{measured['mse']:.3f}"
+
+
+def test_a_comparison_in_markdown(out, monkeypatch):
+    one = [Drawn(out / "sine" / "figures" / "a.png", "a picture")]
+    monkeypatch.setattr(directory, "draw_all", lambda figures, results: one)
+    assert report(out / "sine", "--markdown") == 0
+    page = (out / "sine" / "report.md").read_text()
+    assert "![a picture](figures/a.png)" in page
+    assert "it has not begun" in page
+    assert not (out / "sine" / "report.html").exists()
+
+
+def test_a_run(out, capsys):
+    run = out / "sine" / "runs" / "wise_ale" / "seed-0"
+    assert report(run) == 0
+    page = (run / "report.html").read_text()
+    assert page.count("<img ") == len(FIGURES)
+    assert "wise_ale on sine:n=150,n_test=80" in page
+    (run / "evaluation.json").rename(run / "elsewhere")
+    capsys.readouterr()
+    assert report(run) == 2
+    assert "has not been evaluated" in capsys.readouterr().err
+    (run / "elsewhere").rename(run / "evaluation.json")
+
+
+def test_what_cannot_be_reported(out, tmp_path, capsys):
+    assert report(tmp_path) == 2
+    assert "holds no reproduction, comparison or run" in capsys.readouterr().err
+    with pytest.raises(RunError, match="at scale smoke: choose another"):
+        keep_request(out, "small")
+    (tmp_path / "reproduction.json").write_text('{"scale": "huge", "notes": {}}')
+    with pytest.raises(RunError, match="holds no reproduction"):
+        read_reproduction(tmp_path)
+
+
+def test_brief_specs_name_what_differs():
+    assert brief_spec("wise_ale:estimator=jensen,prior_weight=1.0") == "wise_ale"
+    assert brief_spec("wise_ale:estimator=mc,prior_weight=paper") == "wise_ale:estimator=mc,prior_weight=paper"
+    assert brief_spec("aevb") == "aevb"
