@@ -12,6 +12,7 @@ from tests.training.processes import at_the_end, finish, newest_step, wiseale
 from wiseale.cli import main
 from wiseale.cli.display import PlainDisplay
 from wiseale.config import SettingError, TrainConfig
+from wiseale.errors import ToldElsewhereError
 from wiseale.training.run import resume, start
 
 ARGUMENTS = [
@@ -105,9 +106,15 @@ def test_what_cannot_be_shared_is_refused_in_one_line(capsys, tmp_path):
     assert not out.exists()
 
 
-def test_a_number_of_processes_other_than_there_are(tmp_path):
-    with pytest.raises(SettingError, match="processes is 2, and 1 were started"):
-        start(TrainConfig(data="sine", processes=2), tmp_path / "run", PlainDisplay())
+def test_a_number_of_processes_other_than_there_are(tmp_path, monkeypatch):
+    asked = TrainConfig(data="sine", processes=3)
+    with pytest.raises(SettingError, match="processes is 3, and 1 were started"):
+        start(asked, tmp_path / "run", PlainDisplay())
+    for rank, told in (("0", SettingError), ("1", ToldElsewhereError)):  # every rank meets it, the first one tells it
+        monkeypatch.setenv("RANK", rank)
+        monkeypatch.setenv("WORLD_SIZE", "2")
+        with pytest.raises(told):
+            start(asked, tmp_path / "run", PlainDisplay())
 
 
 @pytest.mark.slow
