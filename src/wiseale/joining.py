@@ -16,7 +16,7 @@ from torch.distributed.distributed_c10d import PrefixStore, Store
 from torch.distributed.rendezvous import rendezvous
 
 from wiseale.errors import RunError, ToldElsewhereError, WiseAleError
-from wiseale.ranks import STORE, World
+from wiseale.ranks import STORE, World, told_once
 
 _PATIENCE = timedelta(minutes=5)  # for one exchange: a rank that died is noticed at once, this is for one that hangs
 _LOADING = timedelta(days=1)  # for another process to pack a dataset
@@ -90,8 +90,9 @@ def joined(world: World, device: str) -> Iterator[Group]:
 def _connect(world: World, device: str) -> Store:
     """Find the others and start the process group: gloo for tensors on the CPU, nccl for those on GPUs."""
     kind = device.partition(":")[0]
-    if kind not in ("cpu", "cuda"):
-        raise RunError(f"several processes can train on cpu or cuda, not on {kind}: give --processes 1 or --device cpu")
+    with told_once(world):
+        if kind not in ("cpu", "cuda"):
+            raise RunError(f"several processes train on cpu or cuda, not on {kind}: give --processes 1 or --device cpu")
     if kind == "cuda":
         torch.cuda.set_device(world.local_rank)
     if STORE in os.environ:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
-from wiseale.errors import ConfigError
+from wiseale.errors import ConfigError, ToldElsewhereError, WiseAleError
 
 STORE = "WISEALE_STORE"
 """Environment variable: the file through which ranks started by ``wiseale --processes`` find each other."""
@@ -46,6 +48,17 @@ def from_environment() -> World:
     local_rank = _read("LOCAL_RANK") if "LOCAL_RANK" in os.environ else rank
     local_size = _read("LOCAL_WORLD_SIZE") if "LOCAL_WORLD_SIZE" in os.environ else size
     return World(rank, size, local_rank, local_size)
+
+
+@contextmanager
+def told_once(world: World) -> Iterator[None]:
+    """An error in here is met by every rank alike, as it follows from the settings: the first one tells it."""
+    try:
+        yield
+    except WiseAleError:
+        if world.leads:
+            raise
+        raise ToldElsewhereError from None
 
 
 def _read(name: str) -> int:

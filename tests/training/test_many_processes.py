@@ -7,11 +7,12 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.training.processes import finish, newest_step, wiseale
+from tests.training.processes import at_the_end, finish, newest_step, wiseale
 
 from wiseale.cli import main
 from wiseale.cli.display import PlainDisplay
 from wiseale.config import SettingError, TrainConfig
+from wiseale.errors import ToldElsewhereError
 from wiseale.training.run import resume, start
 
 ARGUMENTS = [
@@ -105,6 +106,27 @@ def test_what_cannot_be_shared_is_refused_in_one_line(capsys, tmp_path):
     assert not out.exists()
 
 
-def test_a_number_of_processes_other_than_there_are(tmp_path):
-    with pytest.raises(SettingError, match="processes is 2, and 1 were started"):
-        start(TrainConfig(data="sine", processes=2), tmp_path / "run", PlainDisplay())
+def test_a_number_of_processes_other_than_there_are(tmp_path, monkeypatch):
+    asked = TrainConfig(data="sine", processes=3)
+    with pytest.raises(SettingError, match="processes is 3, and 1 were started"):
+        start(asked, tmp_path / "run", PlainDisplay())
+    for rank, told in (("0", SettingError), ("1", ToldElsewhereError)):  # every rank meets it, the first one tells it
+        monkeypatch.setenv("RANK", rank)
+        monkeypatch.setenv("WORLD_SIZE", "2")
+        with pytest.raises(told):
+            start(asked, tmp_path / "run", PlainDisplay())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("objective", ["wise_ale", "aae:critic_width=64"])
+def test_three_ranks_add_in_the_same_order_after_a_resumption(tmp_path, objective):
+    """Sums of three numbers depend on their order, which DDP would change between its first step and the next."""
+    arguments = [*ARGUMENTS, "--objective", objective, "--batch-size", "24", "--processes", "3"]
+    finish(wiseale("train", *arguments, "--out", tmp_path / "whole"))
+    run = tmp_path / "run"
+    process = wiseale("train", *arguments, "--out", run)
+    wait_for(lambda: newest_step(run) >= 40, process)
+    process.send_signal(signal.SIGINT)
+    finish(process, 130)
+    finish(wiseale("resume", run))
+    assert at_the_end(run) == at_the_end(tmp_path / "whole")

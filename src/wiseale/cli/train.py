@@ -11,7 +11,7 @@ import click
 
 from wiseale.cli.options import read_settings, settings_options, spelled_as_options
 from wiseale.config import TrainConfig
-from wiseale.ranks import from_environment
+from wiseale.ranks import from_environment, told_once
 
 
 @click.command()
@@ -20,8 +20,9 @@ from wiseale.ranks import from_environment
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="Run directory to create.")
 def command(data: str | None, out: Path, config_file: Path | None, **options: Any) -> int:
     """Train one auto-encoder; DATA is a dataset (sine, sine:n=20000) or a path to your own file."""
-    asked = read_settings(TrainConfig, config_file, {"data": data, **options})
     world = from_environment()
+    with told_once(world):
+        asked = read_settings(TrainConfig, config_file, {"data": data, **options})
     if world.size == 1 and asked.processes is not None and asked.processes > 1:
         return _as_ranks(asked, out, asked.processes)
 

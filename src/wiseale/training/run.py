@@ -25,7 +25,7 @@ from wiseale.joining import joined
 from wiseale.modelfile import ModelConfig, load_model, save_model
 from wiseale.networks.model import Model, parameter_count, seeded
 from wiseale.objectives import make_objective
-from wiseale.ranks import ALONE, World, from_environment
+from wiseale.ranks import ALONE, World, from_environment, told_once
 from wiseale.training.averaging import batch_statistics
 from wiseale.training.batches import Batches, fit_units
 from wiseale.training.checkpoint import Learner, load_checkpoint, load_newest, save_checkpoint
@@ -53,7 +53,8 @@ def start(asked: TrainConfig, out: Path, display: Display) -> Outcome:
     world = from_environment()
     if world.leads:
         refuse_existing(out)
-    asked = _as_rank(asked, world)
+    with told_once(world):
+        asked = _as_rank(asked, world)
     with joined(world, choose_device(asked.device)) as group:
         with group.one_first():
             dataset = load_dataset(asked.data, Path(asked.data_root) if asked.data_root else None, display.loading)
