@@ -7,7 +7,7 @@ import importlib
 
 from bench.table import keep
 
-BENCHMARKS = {"data": "bench.data", "evaluation": "bench.evaluation", "training": "bench.training"}
+BENCHMARKS = {name: f"bench.{name}" for name in ("training", "kernel", "ranks", "evaluation", "memory", "data")}
 
 
 def main() -> None:

@@ -1,19 +1,20 @@
-"""Seconds per step of our loop beside a hand-written PyTorch loop with the same network, data, batch and threads."""
+"""Our loop beside a loop written by hand and the loops of other libraries: the same layers, data, batch and threads."""
 
 from __future__ import annotations
 
+import multiprocessing
 import time
-from collections.abc import Callable
+from collections.abc import Mapping
 from statistics import median
 
 import numpy as np
 import torch
 
+from bench.plain import BATCH, LR, PEERS, Case, Epoch, installed, plain
 from bench.table import Table, ratio_of_medians
 from wiseale import config
 from wiseale.data import load_dataset
 from wiseale.data.dataset import Rows
-from wiseale.likelihoods import GaussianFamily
 from wiseale.networks.model import Model, seeded
 from wiseale.objectives import make_objective
 from wiseale.training.batches import Batches
@@ -22,72 +23,117 @@ from wiseale.training.loop import EpochRecord, fit
 from wiseale.training.plan import Plan
 from wiseale.training.schedule import Constant
 
-BATCH, LATENT, LR = 64, 4, 5e-4
+OURS = ("aevb", "wise_ale")
 
 
 def measure(quick: bool) -> list[Table]:
-    rows = []
-    steps, repeats = (20, 5) if quick else (60, 15)
-    x = load_dataset(f"sine:n={steps * BATCH},n_test=1").train.x
+    steps, repeats = (20, 5) if quick else (60, 9)
+    return [against_peers(steps, repeats), side_by_side(steps, repeats)]
+
+
+def cases(steps: int) -> list[Case]:
+    waves = load_dataset(f"sine:n={steps * BATCH},n_test=1").train.x
+    digits = load_dataset("mnist").train.x[: steps * BATCH] >= 128
+    return [
+        Case("sine", "paper_sine", "gaussian", 4, torch.from_numpy(waves)),
+        Case("MNIST", "paper_mnist", "bernoulli", 2, torch.from_numpy(digits.astype(np.float32))),
+    ]
+
+
+def against_peers(steps: int, repeats: int) -> Table:
+    """Milliseconds per step of every contender, and the plain loop's over each."""
+    peers = {name: make for name, make in PEERS.items() if installed(name)}
+    rows: list[tuple[str | float, ...]] = []
     for threads in (1, 2):
         torch.set_num_threads(threads)
-        for objective in ("aevb", "wise_ale"):
-            contenders = {"plain": plain_epoch(x), "ours": our_epoch(x, objective)}
-            times: dict[str, list[float]] = {name: [] for name in contenders}
-            for repeat in range(repeats + 1):
-                for name, epoch in contenders.items():
-                    started = time.perf_counter()
-                    epoch()
-                    if repeat:  # the first is a warm-up
-                        times[name].append((time.perf_counter() - started) / steps)
-            ratio = ratio_of_medians(times["ours"], times["plain"])
-            rows.append((objective, threads, 1e3 * median(times["plain"]), 1e3 * median(times["ours"]), ratio))
+        for case in cases(steps):
+            contenders = {name: make(case) for name, make in peers.items()}
+            contenders |= {f"wiseale, {objective}": ours(case, objective) for objective in OURS}
+            times = interleaved(contenders, repeats)
+            for name, seconds in times.items():
+                ratio = ratio_of_medians(times["plain"], seconds)
+                rows.append((case.name, threads, name, 1e3 * median(seconds) / steps, ratio))
+            rows += [(case.name, threads, name, "not installed", "-") for name in PEERS if name not in peers]
     caption = (
-        f"Paper's sine network, batch {BATCH}, fused Adam: milliseconds per step, medians of {repeats} interleaved "
-        f"epochs of {steps} steps. The plain loop trains AEVB with tensors indexed by a permutation; ours also draws "
-        "keyed noise, logs every term and watches for divergence."
+        f"The paper's networks at batch {BATCH}: milliseconds per step, medians of {repeats} interleaved epochs of "
+        f"{steps} steps. Plain: torch's layers, one tensor indexed by a permutation, fused Adam, AEVB. "
+        "Ours also draws keyed noise, logs every term and watches for divergence."
     )
-    columns = ("objective (ours)", "threads", "plain AEVB loop, ms", "wiseale, ms", "wiseale / plain")
-    return [Table("training", caption, columns, tuple(rows))]
+    return Table("training", caption, ("network", "threads", "loop", "ms per step", "speed over plain"), tuple(rows))
 
 
-def network() -> Model:
-    with seeded(0):
-        return Model(config.build("network", "paper_sine"), (1, 256), LATENT, GaussianFamily())
+def interleaved(contenders: Mapping[str, Epoch], repeats: int) -> dict[str, list[float]]:
+    """Seconds of each contender's epochs, turn by turn, after one of each to warm up."""
+    times: dict[str, list[float]] = {name: [] for name in contenders}
+    for repeat in range(repeats + 1):
+        for name, epoch in contenders.items():
+            seconds = epoch()
+            if repeat:
+                times[name].append(seconds)
+    return times
 
 
-def plain_epoch(x: np.ndarray) -> Callable[[], None]:
-    """What one writes by hand: the closed-form KL, squared error, and nothing else."""
-    model = network()
-    optimizer = torch.optim.Adam(model.parameters(), lr=LR, fused=True)
-    waves = torch.from_numpy(x)
+def side_by_side(steps: int, repeats: int) -> Table:
+    """Two of our runs at once on one thread each, as ``compare`` makes them, beside two plain ones in turn on two."""
+    rows = []
+    for index, case in enumerate(cases(steps)):
+        torch.set_num_threads(2)
+        one_after_the_other = plain(case)
+        context = multiprocessing.get_context("spawn")
+        pipes = []
+        for _ in range(2):
+            here, there = context.Pipe()
+            context.Process(target=_serve, args=(there, index, steps), daemon=True).start()
+            pipes.append(here)
+        for pipe in pipes:
+            pipe.recv()  # warmed up
 
-    def epoch() -> None:
-        order = torch.randperm(len(waves))
-        for start in range(0, len(waves) - BATCH + 1, BATCH):
-            batch = waves[order[start : start + BATCH]]
-            features = model.body(batch)
-            mu, sigma = model.head.mu(features), torch.relu(model.head.sigma(features)) + 1e-3
-            z = mu + sigma * torch.randn_like(mu)
-            x_hat = model.decoder(z)
-            reconstruction = 0.5 * (batch - x_hat).square().sum((1, 2)).mean()
-            kl = 0.5 * (mu.square() + sigma.square() - 1 - 2 * sigma.log()).sum(1).mean()
-            loss = reconstruction + kl
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
+        def at_once(pipes: list = pipes) -> float:
+            started = time.perf_counter()
+            for pipe in pipes:
+                pipe.send("go")
+            for pipe in pipes:
+                pipe.recv()
+            return time.perf_counter() - started
 
-    return epoch
+        def in_turn(epoch: Epoch = one_after_the_other) -> float:
+            return epoch() + epoch()
+
+        times = interleaved({"plain": in_turn, "ours": at_once}, repeats)
+        for pipe in pipes:
+            pipe.send("stop")
+        rows.append((case.name, median(times["plain"]), median(times["ours"]), ratio_of_medians(*times.values())))
+    caption = (
+        f"Two runs of {steps} steps: plain AEVB loops one after the other on 2 threads, and two WiSE-ALE runs of ours "
+        f"at once on 1 thread each; seconds, medians of {repeats} interleaved."
+    )
+    return Table("side_by_side", caption, ("network", "plain, in turn", "wiseale, at once", "speed"), tuple(rows))
 
 
-def our_epoch(x: np.ndarray, objective: str) -> Callable[[], None]:
+def _serve(pipe, index: int, steps: int) -> None:
+    torch.set_num_threads(1)
+    epoch = ours(cases(steps)[index], "wise_ale")
+    epoch()
+    pipe.send("ready")
+    while pipe.recv() == "go":
+        epoch()
+        pipe.send("done")
+
+
+def ours(case: Case, objective: str) -> Epoch:
     """One epoch of the loop a user gets, without a run directory."""
-    learner = Learner.fresh(network(), make_objective(objective).build((1, 256), LATENT), LR)
-    batches = Batches(Rows(x))
+    shape = tuple(case.x.shape[1:])
+    with seeded(0):
+        model = Model(
+            config.build("network", case.network), shape, case.latent, config.build("likelihood", case.likelihood)
+        )
+    learner = Learner.fresh(model, make_objective(objective).build(shape, case.latent), LR)
+    batches = Batches(Rows(case.x.numpy()))
 
-    def epoch() -> None:
-        plan = Plan(BATCH, learner.progress.epoch + 1, LR, Constant())
-        fit(learner, batches, None, plan, Quiet())
+    def epoch() -> float:
+        started = time.perf_counter()
+        fit(learner, batches, None, Plan(case.batch, learner.progress.epoch + 1, LR, Constant()), Quiet())
+        return time.perf_counter() - started
 
     return epoch
 

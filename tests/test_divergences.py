@@ -193,14 +193,19 @@ def test_gradcheck(name, m):
 
 
 @pytest.mark.parametrize("name", ANALYTIC)
-def test_blocks_change_neither_value_nor_gradient(name, monkeypatch):
+@pytest.mark.parametrize("kept", [0, 1 << 22])
+@pytest.mark.parametrize("apart", [1.0, 20.0])  # the second so far that most pairs have no weight
+def test_blocks_change_neither_value_nor_gradient(name, kept, apart, monkeypatch):
     q = random_posterior(37, 3)
+    q = Posterior(apart * q.mu, q.sigma)
     whole = Posterior(q.mu.clone().requires_grad_(), q.sigma.clone().requires_grad_())
     blocked = Posterior(q.mu.clone().requires_grad_(), q.sigma.clone().requires_grad_())
     value = ANALYTIC[name](whole)
     value.backward()
     monkeypatch.setattr(divergences, "_BLOCK_ENTRIES", 37 * 3 * 5)
     monkeypatch.setattr(pair_sums, "_TILE_ENTRIES", 37 * 3 * 5)
+    monkeypatch.setattr(pair_sums, "_FEW_ENTRIES", 0)
+    monkeypatch.setattr(pair_sums, "_KEPT_PAIRS", kept)
     in_blocks = ANALYTIC[name](blocked)
     in_blocks.backward()
     torch.testing.assert_close(in_blocks, value)
@@ -222,7 +227,9 @@ EXTREMES = {
 @pytest.mark.parametrize("case", EXTREMES)
 @pytest.mark.parametrize("name", ANALYTIC)
 @pytest.mark.parametrize("d", [1, 64])
-def test_float32_follows_float64_at_the_extremes(case, name, d):
+@pytest.mark.parametrize("few", [0, 1 << 16])
+def test_float32_follows_float64_at_the_extremes(case, name, d, few, monkeypatch):
+    monkeypatch.setattr(pair_sums, "_FEW_ENTRIES", few)
     mu, sigma = (torch.tensor(v, dtype=torch.float32).repeat(1, d) for v in EXTREMES[case])
     single = Posterior(mu.clone().requires_grad_(), sigma.clone().requires_grad_())
     value = ANALYTIC[name](single)
@@ -239,7 +246,9 @@ def test_float32_follows_float64_at_random(m, d, seed):
     mu = torch.tensor(rng.normal(size=(m, d)) * 10 ** rng.uniform(-3, 4), dtype=torch.float32)
     sigma = torch.tensor(10 ** rng.uniform(-6, 3, size=(m, d)), dtype=torch.float32)
     for name, function in ANALYTIC.items():
-        single, double = (float(function(Posterior(mu.to(t), sigma.to(t)))) for t in (torch.float32, torch.float64))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(pair_sums, "_FEW_ENTRIES", seed % 2 * pair_sums._FEW_ENTRIES)
+            single, double = (float(function(Posterior(mu.to(t), sigma.to(t)))) for t in (torch.float32, torch.float64))
         assert single == pytest.approx(double, abs=1e-4 * (1 + abs(double))), name
 
 

@@ -8,8 +8,8 @@ SOURCE = Path(__file__).parent.parent / "src" / "wiseale"
 LAYERS = [
     {"errors"},
     {"registry", "durable"},
-    {"config"},
-    {"data"},
+    {"config", "ranks"},
+    {"distributed", "joining", "data"},
     {"posterior"},
     {"priors", "likelihoods"},
     {"pair_streams"},

@@ -148,10 +148,10 @@ def as_x(stored: Array, reading: Reading) -> Tensor:
     if reading == "dynamic":
         reading = "threshold"  # its draws are for training: an image has one code
     if reading == "values" or stored.dtype == np.uint8:
-        return interpret(stored, reading, torch.Generator())
+        return interpret(stored, reading)
     if stored.size and not (stored.min() >= 0 and stored.max() <= 1):
         raise DataError("the model reads 8-bit images: give uint8 from 0 to 255, or numbers from 0 to 1")
-    x = interpret(stored, "values", torch.Generator())
+    x = interpret(stored, "values")
     return (x >= 128 / 255).float() if reading == "threshold" else x
 
 

@@ -220,9 +220,18 @@ class TrainConfig(Settings):
     held_out: float = setting(0.05, "part of the training rows kept to watch the loss on", minimum=0, below=1)
     init_from: str | None = setting(None, "start from the weights of this finished run or model")
     seed: int = setting(0, "every random draw of the run follows from it", minimum=0)
-    threads: int | None = setting(None, "CPU threads of torch", minimum=1)
+    processes: int | None = setting(None, "processes that share each batch, on this machine", minimum=1)
+    threads: int | Literal["auto"] | None = setting(
+        None, "CPU threads of torch in each process; auto tries some first and keeps the fastest", minimum=1
+    )
     device: str = setting("auto", "auto, cpu, cuda, mps, ...")
     precision: Literal["fp32", "bf16"] = setting("fp32", "arithmetic of the forward pass")
     data_root: str | None = setting(None, "where datasets lie (default: $WISEALE_DATA, else the cache folder)")
     checkpoint_every: int = setting(500, "steps between checkpoints", minimum=1)
     logger: Literal["tensorboard"] | None = setting(None, "also write the metrics as events under RUN/tensorboard")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.batch_size is not None and self.processes is not None and self.batch_size % self.processes:
+            problem = f"must divide evenly among the {self.processes} processes, got {self.batch_size}"
+            raise SettingError("batch_size", problem)

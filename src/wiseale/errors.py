@@ -23,3 +23,7 @@ class ModelFileError(WiseAleError):
 
 class DivergenceError(WiseAleError):
     """Training produced a value that is not finite; the last good checkpoint stays."""
+
+
+class ToldElsewhereError(WiseAleError):
+    """Another process tells the user what happened; this one ends without a word."""

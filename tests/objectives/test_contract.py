@@ -142,6 +142,12 @@ def test_the_effective_weight_is_the_one_used(spec):
 
 
 @pytest.mark.parametrize("spec", SPECS)
+def test_what_the_loop_calls_says_whether_it_couples_the_batch(spec):
+    objective = make_objective(spec)
+    assert built(objective).couples_batch is objective.couples_batch
+
+
+@pytest.mark.parametrize("spec", SPECS)
 def test_state_round_trips(spec):
     """What a module objective computes follows from its state alone; the others have none."""
     first, second = (built(make_objective(spec), seed=seed) for seed in (1, 2))

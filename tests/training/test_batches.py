@@ -34,6 +34,25 @@ def test_memory_mapped_and_in_memory_rows_read_the_same(reading, mapped, monkeyp
         assert torch.equal(in_memory.double(), (stored >= 0.5).double())
 
 
+@pytest.mark.parametrize("reading", ["unit", "threshold", "dynamic"])
+def test_a_part_is_what_the_whole_would_have_there(reading):
+    batches = Batches(Rows(LEVELS, reading), seed=7)
+    positions = torch.tensor([4, 0, 2, 31, 9, 17])
+    whole = batches.read(positions, 11)
+    parts = [batches.read_part(positions, 11, part) for part in (slice(0, 2), slice(2, 4), slice(4, 6))]
+    assert torch.equal(torch.cat(parts), whole)
+
+
+def test_a_set_too_large_for_each_process_stays_where_it_is(monkeypatch):
+    """What one process may hold, two of a machine may hold together."""
+    monkeypatch.setattr(batches, "_IN_MEMORY_BYTES", LEVELS.size * 4)
+    rows = Rows(LEVELS.astype(np.float32))
+    one, shared = Batches(rows), Batches(rows, copies=2)
+    rows.x[0] = -1
+    assert float(one.read(torch.tensor([0])).min()) >= 0
+    assert float(shared.read(torch.tensor([0])).max()) == -1
+
+
 def test_dynamic_binarisation_draws_anew_with_the_levels_as_probabilities():
     batches = Batches(Rows(LEVELS, "dynamic"), seed=0)
     everything = torch.arange(40)

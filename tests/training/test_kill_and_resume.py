@@ -3,12 +3,10 @@
 import os
 import random
 import signal
-import subprocess
-import sys
 import time
-from pathlib import Path
 
 import pytest
+from tests.training.processes import at_the_end, content, finish, newest_step, wiseale
 
 from wiseale.training.run_directory import RunDirectory
 
@@ -18,32 +16,6 @@ ARGUMENTS = [
     *("--prior-warmup", "1", "--patience", "6", "--lr-schedule", "cosine", "--seed", "5"),
     *("--checkpoint-every", "30", "--threads", "1"),
 ]
-
-
-def wiseale(*arguments, **options):
-    return subprocess.Popen(
-        [sys.executable, "-m", "wiseale", *map(str, arguments)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        **options,
-    )
-
-
-def finish(process, code=0):
-    output, _ = process.communicate(timeout=120)
-    assert process.returncode == code, output
-    return output
-
-
-def newest_step(run: Path) -> int:
-    return max((int(path.name) for path in (run / "checkpoints").glob("[0-9]*")), default=-1)
-
-
-def content(run: Path) -> dict[str, bytes]:
-    """Every byte of a run but the times, the environment and its place."""
-    files = [path for path in sorted(run.rglob("*")) if path.is_file() and path.name not in ("timing.jsonl",)]
-    return {str(path.relative_to(run)): path.read_bytes() for path in files}
 
 
 @pytest.fixture(scope="module")
@@ -86,12 +58,6 @@ def test_signals_save_and_end_with_their_code(uninterrupted, tmp_path, number, c
     finish(wiseale("resume", run))
     assert interrupted_at < newest_step(run) == newest_step(uninterrupted)
     assert at_the_end(run) == at_the_end(uninterrupted)
-
-
-def at_the_end(run: Path) -> dict[str, bytes]:
-    """What a run leaves, without the last checkpoint but one: an interruption is one more occasion to save."""
-    last = f"checkpoints/{newest_step(run):06d}/"
-    return {name: data for name, data in content(run).items() if "checkpoints" not in name or name.startswith(last)}
 
 
 def test_a_damaged_newest_checkpoint_is_passed_over(uninterrupted, tmp_path):

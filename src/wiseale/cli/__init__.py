@@ -9,7 +9,7 @@ from typing import NoReturn
 import click
 
 import wiseale
-from wiseale.errors import WiseAleError
+from wiseale.errors import ToldElsewhereError, WiseAleError
 
 COMMANDS = {
     "demo": "Train six systems on sine waves side by side, then show a table and a report.",
@@ -60,6 +60,8 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         code = group.main(arguments, prog_name="wiseale", standalone_mode=False)
     except click.UsageError as error:
         _fail(error.format_message())
+    except ToldElsewhereError:
+        sys.exit(2)
     except WiseAleError as error:
         _fail(str(error))
     except (KeyboardInterrupt, click.Abort):

@@ -16,7 +16,7 @@ from wiseale.config import TrainConfig
 @click.argument("data", required=False)
 @click.option("--objectives", multiple=True, required=True, metavar="SPEC...", help="systems to compare")
 @click.option("--seeds", type=click.IntRange(1), default=3, show_default=True, help="runs of each system")
-@click.option("--workers", type=click.IntRange(1), help="runs at the same time [default: one per core]")
+@click.option("--workers", type=click.IntRange(1), help="runs at the same time [default: a core for each process]")
 @click.option("--evaluate-rows", type=click.IntRange(2), default=10_000, show_default=True)
 @settings_options(TrainConfig, leave_out=("data", "objective"))
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="directory of the comparison")
@@ -47,7 +47,7 @@ def command(
     with spelled_as_options():
         comparison = prepare_comparison(base, objectives, seeds, out, evaluate_rows)
     with job_board(console) as board:
-        failures = comparison.carry_out(workers or default_workers(), board.show)
+        failures = comparison.carry_out(workers or default_workers(base.processes or 1), board.show)
     return present(comparison, failures, console)
 
 

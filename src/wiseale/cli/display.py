@@ -11,13 +11,16 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from wiseale.training.loop import EpochRecord
-from wiseale.training.run import Display
+from wiseale.training.recorder import Display
 
 
 @contextmanager
-def run_display() -> Iterator[Display]:
-    """The display that suits standard output."""
+def run_display(speaks: bool = True) -> Iterator[Display]:
+    """The display that suits standard output; none where another rank speaks."""
     console = Console()
+    if not speaks:
+        yield NoDisplay()
+        return
     if not sys.stdout.isatty():
         yield PlainDisplay()
         return
@@ -31,6 +34,22 @@ def run_display() -> Iterator[Display]:
     )
     with Progress(*columns, console=console, transient=True) as progress:
         yield RichDisplay(progress)
+
+
+class NoDisplay:
+    """Nothing."""
+
+    def loading(self, done: int, total: int) -> None:
+        """Nothing."""
+
+    def started(self, facts: Mapping[str, Any]) -> None:
+        """Nothing."""
+
+    def step(self, epoch: int, step_in_epoch: int, steps_per_epoch: int, terms: Mapping[str, float]) -> None:
+        """Nothing."""
+
+    def epoch(self, record: EpochRecord) -> None:
+        """Nothing."""
 
 
 class PlainDisplay:
@@ -94,15 +113,17 @@ class RichDisplay:
 
 
 def describe(facts: Mapping[str, Any]) -> str:
-    """What a run is, in two lines."""
+    """What a run is, in two lines, and a line for each note."""
     resolved = facts["resolved"]
-    return (
+    spread = f"{facts['processes']} processes of " if facts["processes"] > 1 else ""
+    lines = [
         f"{facts['objective']} on {facts['data']}: {resolved['n_train']:,} rows to train on, "
-        f"{resolved['n_held_out']:,} held out, effective prior weight {resolved['prior_weight']:g}\n"
+        f"{resolved['n_held_out']:,} held out, effective prior weight {resolved['prior_weight']:g}",
         f"network {facts['network']} ({resolved['parameters']:,} parameters), likelihood {facts['likelihood']}, "
         f"latent dim {facts['latent_dim']}, batch {facts['batch_size']}, lr {facts['lr']:g}, "
-        f"{facts['threads']} threads on {facts['device']}, seed {facts['seed']}"
-    )
+        f"{spread}{facts['threads']} threads on {facts['device']}, seed {facts['seed']}",
+    ]
+    return "\n".join([*lines, *facts["notes"]])
 
 
 def epoch_line(record: EpochRecord, epochs: int) -> str:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from wiseale.training.run import Outcome
 
 
-def report_outcome(outcome: Outcome) -> int:
+def report_outcome(outcome: Outcome, speaks: bool = True) -> int:
     """Say where the result is, or how to go on; 128 + the signal where one interrupted the run."""
     if outcome.signal is not None:
-        print(f"interrupted; continue with: wiseale resume {outcome.path}", flush=True)
-        return 128 + outcome.signal
-    print(f"finished: {outcome.path} (next: wiseale evaluate {outcome.path})")
-    return 0
+        told, code = f"interrupted; continue with: wiseale resume {outcome.path}", 128 + outcome.signal
+    else:
+        told, code = f"finished: {outcome.path} (next: wiseale evaluate {outcome.path})", 0
+    if speaks:
+        print(told, flush=True)
+    return code

@@ -6,19 +6,35 @@ from pathlib import Path
 
 import click
 
+from wiseale.ranks import from_environment
+
 
 @click.command()
 @click.argument("run", type=click.Path(path_type=Path))
-def command(run: Path) -> int:
+@click.option(
+    "--processes", type=click.IntRange(1), metavar="N", help="processes that share each batch [default: as before]"
+)
+def command(run: Path, processes: int | None) -> int:
     """Continue an interrupted RUN; the final weights are those of a run that was never interrupted."""
+    from wiseale.training.run_directory import RunDirectory
+
+    world = from_environment()
+    directory = RunDirectory.open(run)
+    if directory.finished:
+        if world.leads:
+            print(f"{run} is finished: nothing to resume")
+        return 0
+    if world.size == 1:
+        processes = processes or directory.read_config().get("processes") or 1
+        if processes > 1:
+            from wiseale.cli.launch import launch
+
+            return launch(["resume", str(run)], processes)
+
     from wiseale.cli.display import run_display
     from wiseale.cli.outcome import report_outcome
     from wiseale.training.run import resume
-    from wiseale.training.run_directory import RunDirectory
 
-    if RunDirectory.open(run).finished:
-        print(f"{run} is finished: nothing to resume")
-        return 0
-    with run_display() as display:
+    with run_display(world.leads) as display:
         outcome = resume(run, display)
-    return report_outcome(outcome)
+    return report_outcome(outcome, world.leads)

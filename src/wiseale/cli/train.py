@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,7 @@ import click
 
 from wiseale.cli.options import read_settings, settings_options, spelled_as_options
 from wiseale.config import TrainConfig
+from wiseale.ranks import from_environment, told_once
 
 
 @click.command()
@@ -17,12 +20,29 @@ from wiseale.config import TrainConfig
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="Run directory to create.")
 def command(data: str | None, out: Path, config_file: Path | None, **options: Any) -> int:
     """Train one auto-encoder; DATA is a dataset (sine, sine:n=20000) or a path to your own file."""
-    asked = read_settings(TrainConfig, config_file, {"data": data, **options})
+    world = from_environment()
+    with told_once(world):
+        asked = read_settings(TrainConfig, config_file, {"data": data, **options})
+    if world.size == 1 and asked.processes is not None and asked.processes > 1:
+        return _as_ranks(asked, out, asked.processes)
 
     from wiseale.cli.display import run_display
     from wiseale.cli.outcome import report_outcome
     from wiseale.training.run import start
 
-    with run_display() as display, spelled_as_options():
+    with run_display(world.leads) as display, spelled_as_options():
         outcome = start(asked, out, display)
-    return report_outcome(outcome)
+    return report_outcome(outcome, world.leads)
+
+
+def _as_ranks(asked: TrainConfig, out: Path, processes: int) -> int:
+    from wiseale.cli.launch import launch
+    from wiseale.durable import to_json
+    from wiseale.training.run_directory import refuse_existing
+
+    refuse_existing(out)
+    given = {name: value for name, value in dataclasses.asdict(asked).items() if value is not None}
+    with tempfile.TemporaryDirectory(prefix="wiseale-") as folder:
+        settings = Path(folder) / "settings.json"
+        settings.write_text(to_json(given), encoding="utf-8")
+        return launch(["train", "--config", str(settings), "--out", str(out)], processes)

@@ -18,6 +18,10 @@ def prepare_comparison(
     """Check everything that can be checked before the first run starts."""
     if len(set(objectives)) < len(objectives):
         raise SettingError("objectives", "names the same system twice")
+    if base.threads == "auto":
+        raise SettingError(
+            "threads", "cannot be measured while runs go on side by side: give a number, or leave it at 1"
+        )
     for objective in objectives:
         make_objective(objective)
     dataset = load_dataset(base.data, Path(base.data_root) if base.data_root else None)

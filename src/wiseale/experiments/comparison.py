@@ -103,9 +103,9 @@ class Comparison:
             raise RunError(f"cannot write {path}: {error.strerror}") from None
 
 
-def default_workers() -> int:
-    """One run per core."""
-    return len(os.sched_getaffinity(0))
+def default_workers(processes: int = 1) -> int:
+    """As many runs as there are cores for their processes."""
+    return max(1, len(os.sched_getaffinity(0)) // processes)
 
 
 def read_comparison(out: Path) -> Comparison:

@@ -15,6 +15,7 @@ from wiseale.experiments.drawn import Drawn, drawn
 from wiseale.figures.curves import training_curves
 from wiseale.figures.rate_distortion import Placed, rate_distortion
 from wiseale.figures.sandwich import Sandwich, bound_sandwich
+from wiseale.objectives import make_objective
 
 _POINTS_SHOWN = 3000
 
@@ -77,9 +78,10 @@ def _plane(figures: Path, results: Sequence[Result]) -> Drawn | None:
 
 
 def _family(objective: str) -> str:
-    """Whose weights a system belongs to; AEVB is the β-VAE with β = 1."""
-    name = parse_spec(objective)[0]
-    return "beta_vae" if name == "aevb" else name
+    """What a system is apart from its weight; AEVB is the β-VAE with β = 1."""
+    name, settings = parse_spec(objective)
+    settings.pop(getattr(make_objective(objective), "weight_setting", None) or "", None)
+    return " ".join(["beta_vae" if name == "aevb" else name, *(f"{k}={v}" for k, v in sorted(settings.items()))])
 
 
 def _sandwich(figures: Path, summary: Summary) -> Drawn | None:

@@ -81,7 +81,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {
         swept=True,
         scales={
             "smoke": Scaled("mnist:n=1000", 1, {"max_epochs": 1}, rows=300),
-            "small": Scaled("mnist:n=20000", 3, {"max_epochs": 8}, rows=2000),
+            "small": Scaled("mnist:n=20000", 3, {"max_epochs": 6}, rows=2000),
             "paper": Scaled("mnist", 3),
         },
     ),

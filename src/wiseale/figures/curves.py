@@ -7,7 +7,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from wiseale.figures.style import SMALL, line_look, new_figure, point_look, write_plainly
+from wiseale.figures.style import legend_below, line_look, new_figure, point_look
 
 PANELS = (
     ("reconstruction", "reconstruction error"),
@@ -24,7 +24,7 @@ def training_curves(systems: Mapping[str, Sequence[Records]], part: str = "train
 
     A term that a system has not got, as a deterministic encoder has no KL, is left out of its panel.
     """
-    figure = new_figure(9.5, 3.2)
+    figure = new_figure(9.5, 2.9)
     axes = figure.subplots(1, len(PANELS), squeeze=False)[0]
     for (term, title), ax in zip(PANELS, axes, strict=True):
         for number, (name, runs) in enumerate(systems.items()):
@@ -44,6 +44,5 @@ def training_curves(systems: Mapping[str, Sequence[Records]], part: str = "train
         ax.xaxis.get_major_locator().set_params(integer=True)
         if all(len(records) == 1 for runs in systems.values() for records in runs):
             ax.set_xticks([1])
-    handles = axes[0].get_legend_handles_labels()
-    write_plainly(figure.legend(*handles, loc="outside lower center", ncols=4, fontsize=SMALL, frameon=False))
+    legend_below(figure, axes[0])
     return figure

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
-from wiseale.figures.style import SMALL, new_figure, point_look, write_plainly
+from wiseale.figures.style import legend_below, new_figure, point_look
 
 Point = tuple[float, float]
 
@@ -28,7 +28,7 @@ def rate_distortion(
     y_title: str = "reconstruction (nats)",
 ) -> Figure:
     """One marker per system, small ones for its runs; lower left is better on both counts."""
-    figure = new_figure(5.6, 4.2 + 0.16 * len(systems) / 2)
+    figure = new_figure(5.6, 4.0)
     ax = figure.subplots()
     for family in dict.fromkeys(one.family for one in systems.values()):
         x, y = zip(*sorted(one.mean for one in systems.values() if one.family == family), strict=True)
@@ -45,6 +45,5 @@ def rate_distortion(
     ax.set_xlabel(x_title)
     ax.set_ylabel(y_title)
     ax.grid(alpha=0.25)
-    handles = ax.get_legend_handles_labels()
-    write_plainly(figure.legend(*handles, loc="outside lower center", ncols=2, fontsize=SMALL, frameon=False))
+    legend_below(figure, ax)
     return figure

@@ -36,7 +36,9 @@ def bound_sandwich(systems: Mapping[str, Sandwich]) -> Figure:
 
     A grey band reaches from the lower bound (or 0) to the tightest upper bound.
     """
-    figure = new_figure(7.0, 0.34 * len(systems) + 1.35)
+    names = [wrapped(name) for name in systems]
+    tallest = max(name.count("\n") + 1 for name in names)
+    figure = new_figure(7.0, max(0.34, 0.15 * tallest) * len(systems) + 1.35)
     values, errors = figure.subplots(1, 2, sharey=True)
     for row, one in enumerate(systems.values()):
         band = (max(0.0, one.lower), min(one.jensen, one.bhattacharyya))
@@ -46,7 +48,7 @@ def bound_sandwich(systems: Mapping[str, Sandwich]) -> Figure:
                 if ax is values or name != "aevb":  # its distance is the mutual information, which dwarfs the others
                     ax.plot(getattr(one, name) - origin, row, **_mark(name))
             ax.errorbar(one.mc - origin, row, xerr=2 * one.mc_standard_error, **_CENTRE)
-    values.set_yticks(range(len(systems)), [wrapped(name) for name in systems], parse_math=False)
+    values.set_yticks(range(len(systems)), names, parse_math=False)
     values.set_ylim(len(systems) - 0.4, -0.6)
     if max(one.aevb for one in systems.values()) > 10:
         values.set_xscale("symlog", linthresh=1)

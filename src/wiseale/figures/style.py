@@ -72,6 +72,17 @@ def write_plainly(legend: Legend) -> None:
         text.set_parse_math(False)
 
 
+def legend_below(figure: Figure, ax: Axes) -> None:
+    """The legend of an axes under the figure, which grows by its height, in as many columns as the names allow."""
+    handles, names = ax.get_legend_handles_labels()
+    width, height = figure.get_size_inches()
+    points = max(map(len, names)) * 0.62 * SMALL + 42  # a letter's usual width, and the sample with its gaps
+    columns = max(1, min(len(names), int(72 * width / points)))
+    figure.set_size_inches(width, height + math.ceil(len(names) / columns) * 1.45 * SMALL / 72)
+    legend = figure.legend(handles, names, loc="outside lower center", ncols=columns, fontsize=SMALL, frameon=False)
+    write_plainly(legend)
+
+
 def save_figure(figure: Figure, stem: Path) -> Path:
     """Write ``stem.png`` and ``stem.svg``; the path of the PNG. The same figure gives the same bytes."""
     stem.parent.mkdir(parents=True, exist_ok=True)

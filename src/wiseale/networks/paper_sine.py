@@ -9,7 +9,7 @@ from torch import nn
 from wiseale.config import setting
 from wiseale.errors import ConfigError
 from wiseale.networks.model import NetworkSettings, Pair, SigmaActivation
-from wiseale.networks.same_padding import SameConv, SameConvTranspose
+from wiseale.networks.same_padding import Pointwise, SameConv, SameConvTranspose
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class PaperSine(NetworkSettings):
         )
         decoder = nn.Sequential(
             *(nn.Linear(latent_dim, 16), nn.ReLU(), nn.Unflatten(1, (16, 1))),
-            *(nn.Conv1d(16, 128, 1), nn.ReLU()),
+            *(Pointwise(16, 128), nn.ReLU()),
             *(SameConvTranspose(128, 64, 8, 4, (1,)), nn.ReLU()),
             *(SameConvTranspose(64, 32, 16, 4, (4,)), nn.ReLU()),
             *(SameConvTranspose(32, 16, 16, 4, (16,)), nn.ReLU()),

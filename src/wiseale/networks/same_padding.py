@@ -11,10 +11,23 @@ import math
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from wiseale.networks.block_convolution import block_conv1d, block_conv_transpose1d, suits_blocks
+
 
 def same_size(size: tuple[int, ...], stride: int) -> tuple[int, ...]:
     """Spatial size after a strided SAME convolution."""
     return tuple(math.ceil(n / stride) for n in size)
+
+
+class Pointwise(nn.Conv1d):
+    """A convolution of kernel 1 on signals of length 1: a linear layer under a convolution's name and shapes."""
+
+    def __init__(self, inputs: int, outputs: int) -> None:
+        super().__init__(inputs, outputs, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(M, inputs, 1) to (M, outputs, 1)."""
+        return F.linear(x.squeeze(2), self.weight.squeeze(2), self.bias).unsqueeze(2)
 
 
 class SameConv(nn.Module):
@@ -22,7 +35,8 @@ class SameConv(nn.Module):
 
     def __init__(self, inputs: int, outputs: int, kernel: int, stride: int, size: tuple[int, ...]) -> None:
         super().__init__()
-        totals = [max((math.ceil(n / stride) - 1) * stride + kernel - n, 0) for n in size]
+        self.stride = stride
+        self.totals = totals = [max((math.ceil(n / stride) - 1) * stride + kernel - n, 0) for n in size]
         even = all(total % 2 == 0 for total in totals)
         # The convolution pads by itself where both sides are equal, which spares a copy of the input.
         inside = tuple(total // 2 for total in totals) if even else (0,) * len(size)
@@ -30,9 +44,14 @@ class SameConv(nn.Module):
         self.outside = [] if even else [side for total in reversed(totals) for side in (total // 2, total - total // 2)]
         convolution = (nn.Conv1d, nn.Conv2d)[len(size) - 1]
         self.convolution = convolution(inputs, outputs, kernel, stride, padding=inside)  # type: ignore[arg-type]
+        self.in_blocks = len(size) == 1 and kernel % stride == 0
 
     def forward(self, x: Tensor) -> Tensor:
         """Convolve."""
+        if self.in_blocks and suits_blocks(x):
+            weight, bias = self.convolution.parameters()
+            left = self.totals[0] // 2
+            return block_conv1d(x, weight, bias, self.stride, left, self.totals[0] - left)
         return self.convolution(F.pad(x, self.outside) if self.outside else x)  # type: ignore[no-any-return]
 
 
@@ -52,13 +71,17 @@ class SameConvTranspose(nn.Module):
         self.out = out or tuple(n * stride for n in size)
         missing = max(stride - kernel, 0)
         convolution = (nn.ConvTranspose1d, nn.ConvTranspose2d)[len(size) - 1]
-        self.convolution = convolution(
-            inputs, outputs, kernel, stride, padding=max(kernel - stride, 0) // 2, output_padding=missing
-        )
+        self.stride, self.left = stride, max(kernel - stride, 0) // 2
+        self.convolution = convolution(inputs, outputs, kernel, stride, padding=self.left, output_padding=missing)
+        self.in_blocks = len(size) == 1 and kernel >= stride
 
     def forward(self, x: Tensor) -> Tensor:
         """Convolve, then drop what is left over on the right."""
-        full: Tensor = self.convolution(x)
+        if self.in_blocks and suits_blocks(x):
+            weight, bias = self.convolution.parameters()
+            full = block_conv_transpose1d(x, weight, bias, self.stride, self.left)
+        else:
+            full = self.convolution(x)
         for axis, length in enumerate(self.out, start=2):
             if full.shape[axis] != length:
                 full = full.narrow(axis, 0, length)

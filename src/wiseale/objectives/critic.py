@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import pairwise
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn import functional as F
 
+from wiseale.distributed import draw_rows
 from wiseale.priors import StandardNormal
 
 
@@ -39,6 +41,8 @@ class Adversary(nn.Module):
     Losses are mean binary cross-entropies in nats, written BCE(D(z), label) with the label 1 for the prior.
     """
 
+    couples_batch: ClassVar[bool] = False
+
     def __init__(self, critic: Critic, critic_lr: float, encoder_lr: float | None, critic_weight: float = 1.0) -> None:
         super().__init__()
         self.critic = critic
@@ -52,7 +56,7 @@ class Adversary(nn.Module):
 
     def critic_loss(self, z: Tensor, generator: torch.Generator) -> Tensor:
         """critic_weight · [BCE(D(z_p), 1) + BCE(D(z), 0)] with as many draws z_p from the prior as codes, ()."""
-        z_prior = StandardNormal(z.shape[1]).sample(len(z), generator).to(z)
+        z_prior = draw_rows(len(z), lambda n: StandardNormal(z.shape[1]).sample(n, generator)).to(z)
         logit_prior, logit = self.critic(z_prior), self.critic(z.detach())
         return self.critic_weight * (F.softplus(-logit_prior).mean() + F.softplus(logit).mean())
 

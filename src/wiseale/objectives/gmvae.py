@@ -8,12 +8,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from wiseale.config import setting
+from wiseale.distributed import draw_rows
 from wiseale.divergences import kl_posterior_prior
 from wiseale.likelihoods import Likelihood
 from wiseale.networks.model import GaussianHead
@@ -47,6 +49,8 @@ class Gmvae(WeightedObjective):
 class MixturePrior(nn.Module):
     """The networks of a GMVAE beside its encoder and decoder, its terms, and draws from its prior."""
 
+    couples_batch: ClassVar[bool] = False
+
     def __init__(self, settings: Gmvae, x_shape: tuple[int, ...], latent_dim: int) -> None:
         super().__init__()
         self.settings = settings
@@ -69,7 +73,7 @@ class MixturePrior(nn.Module):
     ) -> Terms:
         """The terms for a batch, at the given z and one draw of w: their eq. 4, term by term in ``details``."""
         q_w = self.encode_w(x)
-        w = q_w.sample(_normal((len(x), self.settings.w_dim), generator).to(q_w.mu))
+        w = q_w.sample(draw_rows(len(x), lambda n: _normal((n, self.settings.w_dim), generator)).to(q_w.mu))
         log_components = self.log_components(z, w)
         log_r = log_components.log_softmax(1)  # p(y = k|z, w) by Bayes' rule, all components being equally likely
         r = log_r.exp()

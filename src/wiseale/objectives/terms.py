@@ -44,7 +44,14 @@ class Terms:
 
 
 class ObjectiveCall(Protocol):
-    """What the loop calls on each batch."""
+    """What the loop calls on each batch.
+
+    Where several ranks share a batch, one that couples it is given everyone's posteriors and codes, with this rank's x
+    and likelihood: the prior is to follow from the former alone, the reconstruction from the latter. The others are
+    given this rank's part. Losses are averaged over ranks.
+    """
+
+    couples_batch: ClassVar[bool]
 
     def __call__(
         self,

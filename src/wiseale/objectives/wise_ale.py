@@ -27,7 +27,8 @@ class WiseAle(WeightedObjective):
     is 1; ``docs/deviations.md`` says why.
 
     ``aggregate="bank"`` (ours) averages over the last ``bank_size`` posteriors in place of the batch's M, as the
-    derivation, which is about the whole dataset, means; the objective then no longer depends on M.
+    derivation, which is about the whole dataset, means; the objective then no longer depends on M. It helps at some
+    hundred posteriors, not at many thousands, and not with ``mc``: ``docs/frontier.md``.
     """
 
     estimator: Estimator = setting(
@@ -35,7 +36,7 @@ class WiseAle(WeightedObjective):
     )
     prior_weight: float | Literal["paper", "1/M", "1/N"] = setting(1.0, "weight of the aggregate KL", above=0)
     aggregate: Literal["batch", "bank"] = setting("batch", "posteriors averaged: the batch's, or the last bank_size")
-    bank_size: int = setting(8192, "posteriors kept where aggregate is bank", minimum=2)
+    bank_size: int = setting(1024, "posteriors kept where aggregate is bank", minimum=2)
 
     couples_batch: ClassVar[bool] = True
     weight_setting: ClassVar[str | None] = "prior_weight"
@@ -76,6 +77,8 @@ class WiseAle(WeightedObjective):
 
 class BankedWiseAle(nn.Module):
     """WiSE-ALE with the posterior bank as its memory."""
+
+    couples_batch: ClassVar[bool] = True
 
     def __init__(self, settings: WiseAle, latent_dim: int) -> None:
         super().__init__()

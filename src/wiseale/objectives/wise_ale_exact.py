@@ -1,6 +1,7 @@
 """WiSE-ALE without the approximation of its reconstruction (the paper's future work): a true lower bound.
 
-Its optimum is a decoder that ignores z and returns the data mean, with the aggregate posterior equal to the prior.
+Its optimum is a decoder that ignores z and returns the data mean, with the aggregate posterior equal to the prior:
+``docs/exact_bound.md`` derives it and shows trained runs.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from wiseale.config import setting
+from wiseale.distributed import gather
 from wiseale.divergences import kl_posterior_prior
 from wiseale.likelihoods import AveragesLogProb, Likelihood
 from wiseale.objectives.terms import Terms, WeightedObjective, weight_value
@@ -53,10 +55,11 @@ class WiseAleExact(WeightedObjective):
         generator: torch.Generator | None = None,
     ) -> Terms:
         """The terms for a batch; ``mc`` is taken at the given z, so it needs no further draw."""
+        everything = gather(x)  # a rank's codes explain the observations of all ranks
         if self.reconstruction == "mixture":
-            log_prob = pairwise_log_prob(likelihood, x).logsumexp(1) - math.log(len(x))
+            log_prob = pairwise_log_prob(likelihood, everything).logsumexp(1) - math.log(len(everything))
         else:
-            log_prob = average_log_prob(likelihood, x)
+            log_prob = average_log_prob(likelihood, everything)
         with torch.no_grad():
             # Of each observation's own code: what AEVB would report of this model, for those who watch the run.
             own = likelihood.log_prob(x).mean()

@@ -29,6 +29,7 @@ th, td { padding: .3rem .5rem; border-bottom: 1px solid var(--line); text-align:
 td { white-space: nowrap; }
 th:first-child, td:first-child, .text td, .text th { text-align: left; }
 th:first-child, td:first-child { position: sticky; left: 0; background: var(--page); }
+:not(.text) > tbody td:first-child { white-space: normal; min-width: 15rem; max-width: 22rem; }
 .text td { white-space: normal; overflow-wrap: anywhere; }
 th { border-bottom: 2px solid var(--line); vertical-align: bottom; }
 pre { background: var(--card); padding: .8rem; overflow-x: auto; border-radius: 6px; font-size: .82rem; }
@@ -38,8 +39,8 @@ figcaption { font-size: .9rem; position: sticky; left: 0; }
 .text td.verdict { white-space: nowrap; font-weight: 600; }
 .held { color: var(--held); } .not { color: var(--not); } .open { color: var(--open); }
 @media (max-width: 40rem) { h1 { font-size: 1.4rem; } .text td, .text th { min-width: 9rem; }
-  .text td.verdict { min-width: 0; } td:first-child { white-space: normal; max-width: 9rem; }
-  .text td:first-child { overflow-wrap: break-word; min-width: 0; } }
+  .text td.verdict { min-width: 0; } .text td:first-child { overflow-wrap: break-word; min-width: 0; }
+  :not(.text) > tbody td:first-child { min-width: 7rem; max-width: 9rem; } }
 @media print { :root { color-scheme: light; --ink: #000; --soft: #444; --page: #fff; --card: #f6f6f6; --line: #bbb;
   --held: #1a7f37; --not: #b42318; --open: #7a5d00; }
   body { max-width: none; font-size: 11px; } figure img { max-width: 100% !important; }
@@ -91,7 +92,7 @@ def _block(block: Block) -> str:
 
 
 def _table(table: Table) -> str:
-    wordy = len(table.columns) == 2 or any(len(cell) > 60 for row in table.rows for cell in row)
+    wordy = len(table.columns) == 2 or any(len(cell) > 60 for row in table.rows for cell in row[1:])
     head = "".join(f"<th>{escape(column)}</th>" for column in table.columns)
     rows = "".join("<tr>" + "".join(_cell(cell) for cell in row) + "</tr>" for row in table.rows)
     # Not a <caption>, which would be as wide as the table and scroll with it.
@@ -103,7 +104,7 @@ def _table(table: Table) -> str:
 
 def _cell(cell: str) -> str:
     verdict = _VERDICTS.get(cell)
-    text = escape(cell).replace(",", ",<wbr>").replace("_", "_<wbr>")  # long specs and names may be broken there
+    text = re.sub(r"([:,_])(?=\S)", r"\1<wbr>", escape(cell))  # where name:key=value,key=value may be broken
     return f'<td class="verdict {verdict}">{text}</td>' if verdict else f"<td>{text}</td>"
 
 

@@ -122,14 +122,19 @@ def load_newest(directory: Path, learner: Learner) -> Path | None:
         except ModelFileError as error:
             warnings.warn(f"{error}; using the checkpoint before it", stacklevel=2)
             continue
-        device = next(learner.model.parameters()).device
-        learner.modules.load_state_dict(load_file(path / "weights.safetensors", device=str(device)))
-        _restore_optimizers(learner.optimizers, load_file(path / "optimizer.safetensors", device=str(device)))
-        learner.progress = Progress(**json.loads((path / "state.json").read_text(encoding="utf-8")))
-        best = path / "best.safetensors"
-        learner.best = load_file(best) if best.exists() else None
+        load_checkpoint(path, learner)
         return path
     return None
+
+
+def load_checkpoint(path: Path, learner: Learner) -> None:
+    """Bring a learner to a checkpoint whose sums have been checked."""
+    device = next(learner.model.parameters()).device
+    learner.modules.load_state_dict(load_file(path / "weights.safetensors", device=str(device)))
+    _restore_optimizers(learner.optimizers, load_file(path / "optimizer.safetensors", device=str(device)))
+    learner.progress = Progress(**json.loads((path / "state.json").read_text(encoding="utf-8")))
+    best = path / "best.safetensors"
+    learner.best = load_file(best) if best.exists() else None
 
 
 def snapshot(model: nn.Module) -> dict[str, Tensor]:

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Protocol
 
 import torch
 from torch import Tensor
 
+from wiseale.distributed import gather_later, shared, sharing, spread, total
 from wiseale.divergences import kl_posterior_prior
 from wiseale.errors import DivergenceError
-from wiseale.objectives.terms import Adversarial, Terms
+from wiseale.objectives.terms import Terms
 from wiseale.posterior import PointPosterior, Posterior
+from wiseale.ranks import ALONE, World
+from wiseale.training.adversary import adversarial_steps, adversarial_turns
+from wiseale.training.averaging import averaged, batch_statistics
 from wiseale.training.batches import Batches
 from wiseale.training.checkpoint import Learner, snapshot
 from wiseale.training.plan import Plan
@@ -53,14 +57,35 @@ class Journal(Protocol):
         """The learner may be saved now."""
 
     def interrupted(self) -> bool:
-        """Whether to save and return after this step."""
+        """Whether to save and return after this step; every rank must answer alike."""
         ...
 
 
-def fit(learner: Learner, train: Batches, held_out: Batches | None, plan: Plan, journal: Journal) -> bool:
-    """Train from wherever the learner is to the end of the plan; False where the journal interrupted it."""
+def fit(
+    learner: Learner,
+    train: Batches,
+    held_out: Batches | None,
+    plan: Plan,
+    journal: Journal,
+    world: World = ALONE,
+) -> bool:
+    """Train from wherever the learner is to the end of the plan; False where the journal interrupted it.
+
+    Each rank of the world takes its part of every batch, with the noise that part would have on one process; gradients
+    are averaged, so that all ranks hold the same weights.
+    """
+    with sharing(world):
+        return _fit(learner, train, held_out, plan, journal, world)
+
+
+def _fit(
+    learner: Learner, train: Batches, held_out: Batches | None, plan: Plan, journal: Journal, world: World
+) -> bool:
     progress, optimizer = learner.progress, learner.optimizers["main"]
     steps_per_epoch = len(train) // plan.batch_size
+    part = world.part(plan.batch_size)
+    terms_of = averaged(lambda x: _terms(learner, x, plan, "noise", progress.step), optimizer, world)
+    turns = adversarial_turns(learner, world)
     pending: list[tuple[int, dict[str, Tensor]]] = []
 
     while progress.epoch < plan.max_epochs and not progress.stopped:
@@ -72,9 +97,9 @@ def fit(learner: Learner, train: Batches, held_out: Batches | None, plan: Plan, 
         for s in range(first, steps_per_epoch):
             lr = plan.lr * plan.schedule(progress.step / steps_per_epoch, plan.max_epochs)
             warmup = _warmup(plan, progress.step, steps_per_epoch)
-            x = train.read(order[s * plan.batch_size : (s + 1) * plan.batch_size], progress.step)
+            x = train.read_part(order[s * plan.batch_size : (s + 1) * plan.batch_size], progress.step, part)
 
-            terms, posterior = _terms(learner, x, plan, "noise", progress.step)
+            terms, posterior = terms_of(x)
             loss = terms.loss_at(warmup)
             optimizer.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
@@ -83,8 +108,8 @@ def fit(learner: Learner, train: Batches, held_out: Batches | None, plan: Plan, 
             for group in optimizer.param_groups:
                 group["lr"] = lr
             optimizer.step()
-            if isinstance(learner.objective, Adversarial):
-                terms = _adversarial_steps(learner, learner.objective, terms, x, plan, lr / plan.lr)
+            if turns:
+                terms = adversarial_steps(learner, turns, terms, x, plan, lr / plan.lr)
             progress.step += 1
 
             pending.append((progress.step, _measured(terms, posterior, loss)))
@@ -92,11 +117,11 @@ def fit(learner: Learner, train: Batches, held_out: Batches | None, plan: Plan, 
             stop = journal.interrupted()
             due = progress.step % plan.checkpoint_every == 0 or stop
             if len(pending) == _FLUSH_EVERY or last or due:
-                _flush(pending, progress.sums, f"at step {{}} (epoch {progress.epoch + 1})")
+                _flush(pending, progress.sums, f"at step {{}} (epoch {progress.epoch + 1})", world)
                 means = {name: total / (s + 1) for name, total in progress.sums.items()}
                 journal.step(progress.epoch, s + 1, steps_per_epoch, means)
             if last:
-                held = _held_out_terms(learner, held_out, plan) if held_out else None
+                held = _held_out_terms(learner, held_out, plan, world) if held_out else None
                 progress.epoch += 1
                 progress.sums = {}
                 _watch(learner, held, plan)
@@ -122,36 +147,33 @@ def fit(learner: Learner, train: Batches, held_out: Batches | None, plan: Plan, 
 
 
 def _terms(learner: Learner, x: Tensor, plan: Plan, purpose: Purpose, counter: int) -> tuple[Terms, Posterior]:
-    """The objective's terms on a batch, with the noise that belongs to this purpose and counter."""
-    noise = standard_normal((len(x), learner.model.latent_dim), plan.seed, purpose, counter)
+    """The objective's terms on a batch, with the noise that belongs to this purpose and counter.
+
+    Where ranks share the batch, an objective that couples it sees everyone's posteriors and codes.
+    """
+    model, world = learner.model, shared()
+    size = len(x) * world.size
+    noise = standard_normal((size, model.latent_dim), plan.seed, purpose, counter).to(x.device, non_blocking=True)
     with torch.autocast(x.device.type, torch.bfloat16, enabled=plan.bf16):
-        posterior, z, likelihood = learner.model(x, noise.to(x.device, non_blocking=True))
+        if world.size > 1 and learner.objective.couples_batch:
+            own = model.encode(x)
+            everyone = _gather_later(own)  # on its way while the decoder works
+            likelihood = model.decode(own.sample(noise[world.part(size)]))
+            posterior = everyone()
+            z = posterior.sample(noise)
+        else:
+            posterior, z, likelihood = model(x, noise[world.part(size)])
     draws = generator(plan.seed, "objective", counter)
     return learner.objective(x, posterior, z, likelihood, generator=draws), posterior
 
 
-def _adversarial_steps(
-    learner: Learner, objective: Adversarial, terms: Terms, x: Tensor, plan: Plan, schedule: float
-) -> Terms:
-    """The critic's step on codes of the encoder as it now is, then the encoder's own step where there is one."""
-    step, model = learner.progress.step, learner.model
-    noise = standard_normal((len(x), model.latent_dim), plan.seed, "critic", step, 0).to(x.device, non_blocking=True)
-    turns = [("critic", objective.critic_loss, objective.critic_lr, False)]
-    if objective.encoder_lr is not None:
-        turns.append(("encoder", objective.encoder_loss, objective.encoder_lr, True))
-    losses = {}
-    for name, loss_of, lr, through_encoder in turns:
-        with torch.autocast(x.device.type, torch.bfloat16, enabled=plan.bf16), torch.set_grad_enabled(through_encoder):
-            z = model.encode(x).sample(noise)
-        loss = loss_of(z, generator(plan.seed, "critic", step, 1))
-        optimizer = learner.optimizers[name]
-        optimizer.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        for group in optimizer.param_groups:
-            group["lr"] = lr * schedule
-        optimizer.step()
-        losses[f"{name}_loss"] = loss.detach()
-    return replace(terms, details={**terms.details, **losses})
+def _gather_later(posterior: Posterior) -> Callable[[], Posterior]:
+    """The posteriors of the whole batch, in one exchange; what objectives make of them is the same on every rank."""
+    if isinstance(posterior, PointPosterior):
+        codes = gather_later(posterior.mu, same_use=True)
+        return lambda: PointPosterior(codes())
+    both = gather_later(torch.cat((posterior.mu, posterior.sigma), 1), same_use=True)
+    return lambda: Posterior(*both().chunk(2, 1))
 
 
 def _measured(terms: Terms, posterior: Posterior, loss: Tensor) -> dict[str, Tensor]:
@@ -167,18 +189,24 @@ def _measured(terms: Terms, posterior: Posterior, loss: Tensor) -> dict[str, Ten
         }
 
 
-def _flush(pending: list[tuple[int, dict[str, Tensor]]], sums: dict[str, float], where: str) -> None:
-    """Add waiting terms to the epoch's sums, in order and in float64; stop at the first that is not finite."""
-    names = list(pending[0][1])
-    values = torch.stack([torch.stack(list(terms.values())) for _, terms in pending]).tolist()
-    for (step, _), row in zip(pending, values, strict=True):
+def _flush(pending: list[tuple[int, dict[str, Tensor]]], sums: dict[str, float], where: str, world: World) -> None:
+    """Add waiting terms, means over ranks, to the epoch's sums; stop at the first that is not finite."""
+    values = torch.stack([torch.stack(list(terms.values())) for _, terms in pending])
+    if world.size > 1:
+        values = total(values.double(), world) / world.size
+    _add(values, list(pending[0][1]), [step for step, _ in pending], sums, where)
+    pending.clear()
+
+
+def _add(values: Tensor, names: list[str], counters: list[int], sums: dict[str, float], where: str) -> None:
+    """Add rows of terms to the sums, in order and in float64; stop at the first that is not finite."""
+    for counter, row in zip(counters, values.tolist(), strict=True):
         for name, value in zip(names, row, strict=True):
             if not math.isfinite(value):
-                _diverged(f"{name} is {value}", where.format(step))
+                _diverged(f"{name} is {value}", where.format(counter))
             sums[name] = sums.get(name, 0.0) + value
         if "kl_posterior_prior" in sums and "elbo" not in names:  # an objective with a bound of its own names it
             sums["elbo"] = -(sums["reconstruction"] + sums["kl_posterior_prior"])
-    pending.clear()
 
 
 def _diverged(what: str, where: str) -> None:
@@ -195,23 +223,29 @@ def _refuse_broken_weights(learner: Learner) -> None:
 
 
 @torch.no_grad()
-def _held_out_terms(learner: Learner, held_out: Batches, plan: Plan) -> dict[str, float]:
+def _held_out_terms(learner: Learner, held_out: Batches, plan: Plan, world: World) -> dict[str, float]:
     """Means of the terms over the held-out rows, with fixed noise and the prior at its full weight.
 
     Rows are taken in batches of M, so that a batch's aggregate means the same as in training; what is left over after
-    the last full one is not used.
+    the last full one is not used. Ranks take whole batches in turn: the result is that of one process.
     """
     learner.modules.eval()
+    spread(batch_statistics(learner.modules), world)
     size = min(plan.batch_size, len(held_out))
-    waiting = []
-    for batch in range(len(held_out) // size):
-        x = held_out.read(torch.arange(batch * size, (batch + 1) * size), batch)
-        terms, posterior = _terms(learner, x, plan, "held-out noise", batch)
-        waiting.append((batch, _measured(terms, posterior, terms.loss)))
+    count = len(held_out) // size
+    rows: dict[int, dict[str, Tensor]] = {}
+    with sharing(ALONE):
+        for batch in {0, *range(world.rank, count, world.size)}:  # the first on every rank, for the terms' names
+            x = held_out.read(torch.arange(batch * size, (batch + 1) * size), batch)
+            terms, posterior = _terms(learner, x, plan, "held-out noise", batch)
+            rows[batch] = _measured(terms, posterior, terms.loss)
+    names = list(rows[0])
+    values = torch.zeros(count, len(names), dtype=rows[0]["loss"].dtype, device=rows[0]["loss"].device)
+    for batch in range(world.rank, count, world.size):
+        values[batch] = torch.stack(list(rows[batch].values()))
     sums: dict[str, float] = {}
-    count = len(waiting)
-    _flush(waiting, sums, "on held-out batch {}")
-    return {name: total / count for name, total in sums.items()}
+    _add(total(values, world), names, list(range(count)), sums, "on held-out batch {}")
+    return {name: value / count for name, value in sums.items()}
 
 
 def _watch(learner: Learner, held_out: Mapping[str, float] | None, plan: Plan) -> None:

@@ -17,6 +17,7 @@ from wiseale.errors import DataError
 from wiseale.objectives import make_objective
 from wiseale.training.randomness import permutation
 from wiseale.training.schedule import Schedule
+from wiseale.training.threads import fastest_threads
 
 _DEFAULT_THREADS = 4  # small networks gain nothing beyond a few threads
 
@@ -50,20 +51,28 @@ def resolve(asked: TrainConfig, dataset: Dataset) -> TrainConfig:
         raise SettingError("batch_size", f"must be at most the {n_train} training rows, got {asked.batch_size}")
     if asked.patience is not None and held_out_count(len(dataset.train), asked.held_out) == 0:
         raise SettingError("patience", "needs held-out rows to watch: give held_out above 0")
+    latent_dim = asked.latent_dim or preset.latent_dim
+    batch_size = asked.batch_size or min(preset.batch_size, n_train)
+    device = choose_device(asked.device)
+    specs = config.spec_of("network", network), config.spec_of("likelihood", likelihood)
+    threads = asked.threads or default_threads()
+    if threads == "auto":
+        threads = fastest_threads(*specs, dataset.x_shape, latent_dim, batch_size, device)
     return replace(
         asked,
         data=os.path.abspath(asked.data) if is_path(asked.data) else asked.data,
         objective=config.spec_of("objective", objective),  # type: ignore[arg-type]
-        latent_dim=asked.latent_dim or preset.latent_dim,
-        network=config.spec_of("network", network),
-        likelihood=config.spec_of("likelihood", likelihood),
-        batch_size=asked.batch_size or min(preset.batch_size, n_train),
+        latent_dim=latent_dim,
+        network=specs[0],
+        likelihood=specs[1],
+        batch_size=batch_size,
         max_epochs=asked.max_epochs or preset.max_epochs,
         lr=asked.lr or preset.lr,
         lr_schedule=config.spec_of("lr schedule", schedule),
         init_from=os.path.abspath(asked.init_from) if asked.init_from else None,
-        threads=asked.threads or min(len(os.sched_getaffinity(0)), _DEFAULT_THREADS),
-        device=choose_device(asked.device),
+        processes=asked.processes or 1,
+        threads=threads,
+        device=device,
         data_root=asked.data_root or str(default_data_root()),
     )
 
@@ -103,6 +112,11 @@ def require_logger(logger: str | None) -> None:
     """An error where the package that a logger needs is not installed."""
     if logger == "tensorboard" and importlib.util.find_spec("tensorboard") is None:
         raise SettingError("logger", "tensorboard needs a package that is missing: pip install 'wiseale[logging]'")
+
+
+def default_threads(local_size: int = 1) -> int:
+    """Threads of each process where as many share this machine."""
+    return max(1, min(len(os.sched_getaffinity(0)) // local_size, _DEFAULT_THREADS))
 
 
 def choose_device(asked: str) -> str:

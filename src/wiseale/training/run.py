@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import platform
-import resource
-import signal
-import sys
-from collections.abc import Mapping
+from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,33 +19,22 @@ import wiseale
 from wiseale import config
 from wiseale.config import SettingError, TrainConfig
 from wiseale.data import Dataset, load_dataset
+from wiseale.distributed import spread
 from wiseale.errors import DivergenceError, RunError
+from wiseale.joining import joined
 from wiseale.modelfile import ModelConfig, load_model, save_model
 from wiseale.networks.model import Model, parameter_count, seeded
 from wiseale.objectives import make_objective
+from wiseale.ranks import ALONE, World, from_environment, told_once
+from wiseale.training.averaging import batch_statistics
 from wiseale.training.batches import Batches, fit_units
-from wiseale.training.checkpoint import Learner, load_newest, save_checkpoint
-from wiseale.training.loop import EpochRecord, fit
-from wiseale.training.plan import Plan, make_plan, resolve, split_rows
+from wiseale.training.checkpoint import Learner, load_checkpoint, load_newest, save_checkpoint
+from wiseale.training.loop import fit
+from wiseale.training.plan import Plan, choose_device, default_threads, make_plan, resolve, split_rows
 from wiseale.training.randomness import derive_seed
-from wiseale.training.run_directory import RunDirectory, append_line, refuse_existing
+from wiseale.training.recorder import Display, Recorder
+from wiseale.training.run_directory import RunDirectory, refuse_existing
 from wiseale.training.tensorboard import also_logged
-
-
-class Display(Protocol):
-    """What a person sees of a run."""
-
-    def loading(self, done: int, total: int) -> None:
-        """Data is being packed or rendered."""
-
-    def started(self, facts: Mapping[str, Any]) -> None:
-        """Training begins, or goes on."""
-
-    def step(self, epoch: int, step_in_epoch: int, steps_per_epoch: int, terms: Mapping[str, float]) -> None:
-        """Some steps were made."""
-
-    def epoch(self, record: EpochRecord) -> None:
-        """An epoch ended."""
 
 
 @dataclass(frozen=True)
@@ -60,37 +46,89 @@ class Outcome:
 
 
 def start(asked: TrainConfig, out: Path, display: Display) -> Outcome:
-    """Train a new run in ``out``; anything wrong with the request is an error before anything is written."""
-    refuse_existing(out)
-    dataset = load_dataset(asked.data, Path(asked.data_root) if asked.data_root else None, display.loading)
-    resolved = resolve(asked, dataset)
-    _use_threads(resolved)
-    work = Work.prepare(resolved, dataset)
-    take_weights(work.learner.model, resolved.init_from)
-    complete = dataclasses.asdict(resolved) | {"resolved": work.facts}
-    run = RunDirectory.create(out, complete, _environment(resolved, dataset.fingerprint))
-    with run.locked():
-        return work.carry_out(run, display)
+    """Train a new run in ``out``; anything wrong with the request is an error before anything is written.
+
+    With several processes each calls this, and the first of them alone writes and speaks.
+    """
+    world = from_environment()
+    if world.leads:
+        refuse_existing(out)
+    with told_once(world):
+        asked = _as_rank(asked, world)
+    with joined(world, choose_device(asked.device)) as group:
+        with group.one_first():
+            dataset = load_dataset(asked.data, Path(asked.data_root) if asked.data_root else None, display.loading)
+        resolved = resolve(asked, dataset)
+        _use_threads(resolved)
+        work = Work.prepare(resolved, dataset, world)
+        take_weights(work.learner.model, resolved.init_from)
+        if not world.leads:
+            return work.carry_out(RunDirectory(out.absolute()), display)
+        complete = dataclasses.asdict(resolved) | {"resolved": work.facts}
+        run = RunDirectory.create(out, complete, _environment(resolved, dataset.fingerprint))
+        with run.locked():
+            return work.carry_out(run, display)
 
 
 def resume(path: Path, display: Display) -> Outcome:
-    """Continue a run from its newest checkpoint, or from step 0 where it has none; a finished run is left alone."""
+    """Continue a run from its newest checkpoint, or from step 0 where it has none; a finished run is left alone.
+
+    With another number of processes than before it goes on too, and says so: sums are then rounded differently.
+    """
+    world = from_environment()
     run = RunDirectory.open(path)
-    with run.locked():
+    stored = run.read_config()
+    facts = stored.pop("resolved", {})
+    before = config.from_values(TrainConfig, stored)
+    resolved = dataclasses.replace(before, processes=world.size)
+    with joined(world, resolved.device) as group, run.locked() if world.leads else nullcontext():
         if run.finished:
             return Outcome(run.path)
-        stored = run.read_config()
-        facts = stored.pop("resolved", {})
-        resolved = config.from_values(TrainConfig, stored)
-        dataset = load_dataset(resolved.data, Path(resolved.data_root) if resolved.data_root else None)
+        with group.one_first():
+            dataset = load_dataset(resolved.data, Path(resolved.data_root) if resolved.data_root else None)
         if dataset.fingerprint != facts.get("data_fingerprint"):
             raise RunError(f"{resolved.data} is not the data this run was started with: its content has changed")
         _use_threads(resolved)
-        work = Work.prepare(resolved, dataset)
-        if load_newest(run.checkpoints, work.learner) is None:
+        work = Work.prepare(resolved, dataset, world)
+        if not _load_newest(run, work.learner, world):
             take_weights(work.learner.model, resolved.init_from)
-        run.cut_after(work.learner.progress.epoch)
-        return work.carry_out(run, display)
+        if world.leads:
+            run.cut_after(work.learner.progress.epoch)
+        return work.carry_out(run, display, _other_size(before.processes or 1, world.size))
+
+
+def _as_rank(asked: TrainConfig, world: World) -> TrainConfig:
+    """The settings of each process of this world; a number asked for must be the number there is."""
+    if asked.processes not in (None, world.size):
+        problem = f"is {asked.processes}, and {world.size} were started: leave it out, or start as many"
+        raise SettingError("processes", problem)
+    if asked.threads == "auto" and world.size > 1:
+        raise SettingError("threads", f"auto tries one process at a time, and {world.size} were started: give a number")
+    threads = asked.threads or default_threads(world.local_size)
+    return dataclasses.replace(asked, processes=world.size, threads=threads)
+
+
+def _load_newest(run: RunDirectory, learner: Learner, world: World) -> bool:
+    """Bring the learners of all ranks to the checkpoint the first one finds good; False where there is none."""
+    found = load_newest(run.checkpoints, learner) if world.leads else None
+    step = torch.tensor(-1 if found is None else int(found.name))
+    spread([step], world)
+    if not world.leads and int(step) >= 0:
+        load_checkpoint(run.checkpoints / f"{int(step):06d}", learner)
+    return int(step) >= 0
+
+
+def _other_size(before: int, now: int) -> list[str]:
+    if before == now:
+        return []
+    return [
+        f"started with {before} {_processes(before)}, continued with {now}: the same batches and noise, "
+        "but sums are rounded differently, so the end will not be the same to the last bit"
+    ]
+
+
+def _processes(count: int) -> str:
+    return "process" if count == 1 else "processes"
 
 
 def take_weights(model: Model, init_from: str | None) -> None:
@@ -109,7 +147,7 @@ def take_weights(model: Model, init_from: str | None) -> None:
 
 
 def _use_threads(resolved: TrainConfig) -> None:
-    assert resolved.threads
+    assert isinstance(resolved.threads, int)
     torch.set_num_threads(resolved.threads)
 
 
@@ -123,9 +161,10 @@ class Work:
     plan: Plan
     made_of: ModelConfig
     facts: dict[str, Any]
+    world: World
 
     @classmethod
-    def prepare(cls, resolved: TrainConfig, dataset: Dataset) -> Work:
+    def prepare(cls, resolved: TrainConfig, dataset: Dataset, world: World = ALONE) -> Work:
         """A learner at step 0 and its batches; nothing outside is changed."""
         assert resolved.network and resolved.likelihood and resolved.latent_dim  # noqa: PT018
         train_rows, held_rows = split_rows(len(dataset.train), resolved.held_out, resolved.seed)
@@ -161,76 +200,44 @@ class Work:
         }
 
         def batches(rows: npt.NDArray[np.int64]) -> Batches:
-            return Batches(dataset.train, rows, units=model.units, device=resolved.device, seed=resolved.seed)
+            return Batches(
+                dataset.train,
+                rows,
+                units=model.units,
+                device=resolved.device,
+                seed=resolved.seed,
+                copies=world.local_size,
+            )
 
-        return cls(learner, batches(train_rows), batches(held_rows) if len(held_rows) else None, plan, made_of, facts)
+        held_out = batches(held_rows) if len(held_rows) else None
+        return cls(learner, batches(train_rows), held_out, plan, made_of, facts, world)
 
-    def carry_out(self, run: RunDirectory, display: Display) -> Outcome:
-        """Train to the end or to an interruption, then write the model."""
-        display.started(run.read_config())
-        with _Recorder(run, display) as recorder, also_logged(recorder, run) as journal:
+    def carry_out(self, run: RunDirectory, display: Display, notes: Sequence[str] = ()) -> Outcome:
+        """Train to the end or to an interruption, then write the model; the notes are shown first."""
+        if self.world.leads:
+            display.started(run.read_config() | {"processes": self.world.size, "notes": [*notes, *self._notes()]})
+        with Recorder(run, display, self.world) as recorder, also_logged(recorder, run, self.world) as journal:
             try:
-                complete = fit(self.learner, self.train, self.held_out, self.plan, journal)
+                complete = fit(self.learner, self.train, self.held_out, self.plan, journal, self.world)
             except DivergenceError as error:
                 kept = max((p.name for p in run.checkpoints.glob("[0-9]*")), default=None)
                 where = f"the last good checkpoint is {run.checkpoints / kept}" if kept else "no checkpoint was due yet"
                 raise DivergenceError(f"{error} ({where})") from None
         if not complete:
             return Outcome(run.path, recorder.signal)
-        save_checkpoint(run.checkpoints, self.learner)
-        save_model(run.model, self.learner.finish(), self.made_of)
+        if self.world.leads:
+            save_checkpoint(run.checkpoints, self.learner)
+            save_model(run.model, self.learner.finish(), self.made_of)
         return Outcome(run.path)
 
-
-class _Recorder:
-    """The loop's journal on disk; while it is open, SIGINT and SIGTERM ask the loop to save and return."""
-
-    def __init__(self, run: RunDirectory, display: Display) -> None:
-        self._run = run
-        self._display = display
-        self._before: dict[int, Any] = {}
-        self.signal: int | None = None
-
-    def __enter__(self) -> _Recorder:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            self._before[number] = signal.signal(number, self._on_signal)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
-
-    def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        self.signal = number
-        signal.signal(number, self._before[number])  # a second one ends the process at once
-
-    def interrupted(self) -> bool:
-        return self.signal is not None
-
-    def step(self, epoch: int, step_in_epoch: int, steps_per_epoch: int, terms: Mapping[str, float]) -> None:
-        self._display.step(epoch, step_in_epoch, steps_per_epoch, terms)
-
-    def epoch(self, record: EpochRecord) -> None:
-        told = dataclasses.asdict(record)
-        seconds, samples = told.pop("seconds"), told.pop("samples")
-        append_line(self._run.metrics, told)
-        timing = {
-            "epoch": record.epoch,
-            "seconds": round(seconds, 6),
-            "samples_per_second": round(samples / seconds, 3),
-            "peak_memory_bytes": _peak_memory_bytes(),
-        }
-        append_line(self._run.timing, timing)
-        self._display.epoch(record)
-
-    def checkpoint(self, learner: Learner) -> None:
-        save_checkpoint(self._run.checkpoints, learner)
-
-
-def _peak_memory_bytes() -> int:
-    """The most memory this process has held."""
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024
+    def _notes(self) -> list[str]:
+        if self.world.size == 1 or not batch_statistics(self.learner.modules):
+            return []
+        rows = self.plan.batch_size // self.world.size
+        return [
+            f"batch normalisation: statistics are those of each process's own {rows} rows, so the gradient is not that "
+            "of one process; the model keeps the first process's"
+        ]
 
 
 def _environment(resolved: TrainConfig, data_fingerprint: str) -> dict[str, Any]:
@@ -242,6 +249,7 @@ def _environment(resolved: TrainConfig, data_fingerprint: str) -> dict[str, Any]
         "safetensors": safetensors.__version__,
         "platform": platform.platform(),
         "machine": platform.machine(),
+        "processes": resolved.processes,
         "threads": resolved.threads,
         "device": resolved.device,
         "data_fingerprint": data_fingerprint,

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from wiseale.ranks import ALONE, World
 from wiseale.training.loop import EpochRecord, Journal
 from wiseale.training.plan import require_logger
 from wiseale.training.run_directory import RunDirectory
@@ -19,9 +20,9 @@ if TYPE_CHECKING:
 
 
 @contextlib.contextmanager
-def also_logged(journal: Journal, run: RunDirectory) -> Iterator[Journal]:
+def also_logged(journal: Journal, run: RunDirectory, world: World = ALONE) -> Iterator[Journal]:
     """The journal, with events under ``RUN/tensorboard`` as well where the run's settings ask for them."""
-    logger = run.read_config().get("logger")
+    logger = run.read_config().get("logger") if world.leads else None
     if logger is None:
         yield journal
         return

@@ -1,0 +1,43 @@
+"""Two ranks with one thread each beside one process with one thread, through the command line."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from statistics import median
+
+from bench.table import Table, ratio_of_medians
+
+ROWS, EPOCHS = 12_800, 3
+
+
+def measure(quick: bool) -> list[Table]:
+    repeats = 2 if quick else 5
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        for data in (f"sine:n={ROWS},n_test=64", f"mnist:n={ROWS}"):
+            for batch in (64, 512):
+                rates: dict[int, list[float]] = {1: [], 2: []}
+                for repeat in range(repeats):
+                    for processes, seen in rates.items():
+                        run = Path(folder) / f"{data[:4]}-{batch}-{processes}-{repeat}"
+                        seen.append(rate(data, batch, processes, run))
+                name = data.partition(":")[0]
+                rows.append((name, batch, *map(median, rates.values()), ratio_of_medians(rates[2], rates[1])))
+    caption = (
+        f"WiSE-ALE on the paper's networks, one thread per process: samples per second, the fastest of {EPOCHS} epochs "
+        f"of {ROWS} rows, medians of {repeats} interleaved runs. A small batch leaves little to share: half of it "
+        "takes more than half the time, and every step waits for one exchange of all gradients."
+    )
+    return [Table("ranks", caption, ("data", "global batch", "1 process", "2 processes", "ratio"), tuple(rows))]
+
+
+def rate(data: str, batch: int, processes: int, run: Path) -> float:
+    command = [sys.executable, "-m", "wiseale", "train", data, "--batch-size", str(batch), "--out", str(run)]
+    command += ["--max-epochs", str(EPOCHS), "--threads", "1", "--processes", str(processes), "--held-out", "0"]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    lines = (run / "timing.jsonl").read_text().splitlines()
+    return float(max(json.loads(line)["samples_per_second"] for line in lines))

@@ -1,0 +1,58 @@
+"""``--threads auto``: how many threads make this network's steps fastest here, found by trying."""
+
+from __future__ import annotations
+
+import os
+import time
+from statistics import median
+
+import torch
+
+from wiseale import config
+from wiseale.divergences import kl_posterior_prior
+from wiseale.networks.model import Model, seeded
+
+_ROUNDS, _STEPS = 5, 3
+
+
+def fastest_threads(
+    network: str, likelihood: str, x_shape: tuple[int, ...], latent_dim: int, batch_size: int, device: str
+) -> int:
+    """The count among 1, 2, 4 … and all cores with the shortest median step, tried in turn; ties go to fewer threads.
+
+    Steps are those of a network like the run's on made-up rows: the run's own weights and random numbers are untouched.
+    """
+    with seeded(0):
+        model = Model(config.build("network", network), x_shape, latent_dim, config.build("likelihood", likelihood)).to(
+            device
+        )
+        x, epsilon = torch.rand(batch_size, *x_shape), torch.randn(batch_size, latent_dim)
+    x, epsilon = x.to(device), epsilon.to(device)
+
+    def steps() -> float:
+        started = time.perf_counter()
+        for _ in range(_STEPS):
+            posterior, _, reconstruction = model(x, epsilon)
+            loss = kl_posterior_prior(posterior).mean() - reconstruction.log_prob(x).mean()
+            torch.autograd.grad(loss, [p for p in model.parameters() if p.requires_grad], allow_unused=True)
+        return time.perf_counter() - started
+
+    before, counts = torch.get_num_threads(), _counts(len(os.sched_getaffinity(0)))
+    seconds: dict[int, list[float]] = {count: [] for count in counts}
+    try:
+        for turn in range(_ROUNDS + 1):
+            for count in counts:
+                torch.set_num_threads(count)
+                taken = steps()
+                if turn:  # the first is a warm-up
+                    seconds[count].append(taken)
+    finally:
+        torch.set_num_threads(before)
+    return min(counts, key=lambda count: median(seconds[count]))
+
+
+def _counts(cores: int) -> list[int]:
+    counts = [1]
+    while counts[-1] * 2 < cores:
+        counts.append(counts[-1] * 2)
+    return counts if cores == 1 else [*counts, cores]
