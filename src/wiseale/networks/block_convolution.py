@@ -16,8 +16,9 @@ from torch.nn import functional as F
 
 
 def suits_blocks(x: Tensor) -> bool:
-    """Whether block convolutions are worth it here: float32 on a CPU, and a gradient is wanted."""
-    return x.device.type == "cpu" and x.dtype == torch.float32 and torch.is_grad_enabled()
+    """Whether block convolutions are worth it here: float32 on a CPU, with a gradient, and no graph is recorded."""
+    eager = not (torch.compiler.is_compiling() or torch.compiler.is_exporting())
+    return x.device.type == "cpu" and x.dtype == torch.float32 and torch.is_grad_enabled() and eager
 
 
 def block_conv1d(x: Tensor, weight: Tensor, bias: Tensor, stride: int, left: int, right: int) -> Tensor:

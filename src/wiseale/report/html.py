@@ -39,8 +39,7 @@ figcaption { font-size: .9rem; position: sticky; left: 0; }
 .text td.verdict { white-space: nowrap; font-weight: 600; }
 .held { color: var(--held); } .not { color: var(--not); } .open { color: var(--open); }
 @media (min-width: 50rem) { .text td:nth-child(2) { min-width: 18rem; } }
-@media (max-width: 40rem) { h1 { font-size: 1.4rem; } .text td, .text th { min-width: 9rem; }
-  .text .verdict, .text th:first-child { min-width: 0; }
+@media (max-width: 40rem) { h1 { font-size: 1.4rem; } .text td { min-width: 9rem; } .text td.verdict { min-width: 0; }
   .text td:first-child { overflow-wrap: break-word; min-width: 0; }
   .named td:first-child { min-width: 7rem; max-width: 9rem; } }
 @media print { :root { color-scheme: light; --ink: #000; --soft: #444; --page: #fff; --card: #f6f6f6; --line: #bbb;
