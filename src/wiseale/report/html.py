@@ -29,7 +29,7 @@ th, td { padding: .3rem .5rem; border-bottom: 1px solid var(--line); text-align:
 td { white-space: nowrap; }
 th:first-child, td:first-child, .text td, .text th { text-align: left; }
 th:first-child, td:first-child { position: sticky; left: 0; background: var(--page); }
-:not(.text) > tbody td:first-child { white-space: normal; min-width: 15rem; max-width: 22rem; }
+.named td:first-child { white-space: normal; min-width: 15rem; max-width: 22rem; }
 .text td { white-space: normal; overflow-wrap: anywhere; }
 th { border-bottom: 2px solid var(--line); vertical-align: bottom; }
 pre { background: var(--card); padding: .8rem; overflow-x: auto; border-radius: 6px; font-size: .82rem; }
@@ -38,9 +38,10 @@ figure img { height: auto; background: #fff; border-radius: 6px; padding: 4px; }
 figcaption { font-size: .9rem; position: sticky; left: 0; }
 .text td.verdict { white-space: nowrap; font-weight: 600; }
 .held { color: var(--held); } .not { color: var(--not); } .open { color: var(--open); }
-@media (max-width: 40rem) { h1 { font-size: 1.4rem; } .text td { min-width: 9rem; }
-  .text td.verdict { min-width: 0; } .text td:first-child { overflow-wrap: break-word; min-width: 0; }
-  :not(.text) > tbody td:first-child { min-width: 7rem; max-width: 9rem; } }
+@media (min-width: 50rem) { .text td:nth-child(2) { min-width: 18rem; } }
+@media (max-width: 40rem) { h1 { font-size: 1.4rem; } .text td { min-width: 9rem; } .text td.verdict { min-width: 0; }
+  .text td:first-child { overflow-wrap: break-word; min-width: 0; }
+  .named td:first-child { min-width: 7rem; max-width: 9rem; } }
 @media print { :root { color-scheme: light; --ink: #000; --soft: #444; --page: #fff; --card: #f6f6f6; --line: #bbb;
   --held: #1a7f37; --not: #b42318; --open: #7a5d00; }
   body { max-width: none; font-size: 11px; } figure img { max-width: 100% !important; }
@@ -97,7 +98,8 @@ def _table(table: Table) -> str:
     rows = "".join("<tr>" + "".join(_cell(cell) for cell in row) + "</tr>" for row in table.rows)
     # Not a <caption>, which would be as wide as the table and scroll with it.
     caption = f'<p class="above">{escape(table.caption)}</p>' if table.caption else ""
-    kind = ' class="text"' if wordy else ""
+    named = any(len(row[0]) > 20 for row in table.rows)
+    kind = ' class="text"' if wordy else ' class="named"' if named else ""
     body = f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody>"
     return f'{caption}<div class="scroll"><table{kind}>{body}</table></div>'
 
