@@ -4,7 +4,7 @@ For a symmetric log kernel k(i, j) of diagonal Gaussians, :func:`log_mean_pairs`
 every i. A tile is laid out (d_z, rows, columns), so that the innermost loop runs over contiguous numbers, and is small
 enough to stay in a core's cache; only tiles on and above the diagonal are computed, each serving its rows and its
 columns. The gradient is analytic: one pass finds the row sums, a second one recomputes each tile and adds up the
-gradients, so memory is O(M·d_z + tile), whatever M is.
+gradients, so memory is O(M·d_z + tile) once M is large; k itself is kept while M² of it is small.
 """
 
 from __future__ import annotations
@@ -197,9 +197,8 @@ class _Pairs:
         self._own = self.sigma.log().sum(0).mul_(kernel.own) if kernel.own else None
         self._on_cpu = mu.device.type == "cpu"
         tile_entries = max(_TILE_ENTRIES, len(self._mu) * len(mu))
-        self._buffers = [
-            mu.new_empty(tile_entries) for _ in range(2)
-        ]  # allocated once: memory fresh from the system is slow
+        # Allocated once for all tiles: memory fresh from the system is slow.
+        self._buffers = [mu.new_empty(tile_entries) for _ in range(2)]
         self._halvings = self._safe_halvings()
 
     def tiles(self) -> list[_Tile]:

@@ -8,19 +8,12 @@ import sys
 
 import numpy as np
 import pytest
+from tests.cli.commands import run
 
-from wiseale.cli import COMMANDS, group, main
+from wiseale.cli import COMMANDS, group
 from wiseale.config import TrainConfig
 
 QUICK = ["--network", "mlp:hidden=8", "--max-epochs", "1", "--batch-size", "8"]
-
-
-def run(capsys, *arguments):
-    """Exit code, standard output and standard error of a command."""
-    with pytest.raises(SystemExit) as ended:
-        main([str(argument) for argument in arguments])
-    captured = capsys.readouterr()
-    return ended.value.code, captured.out, captured.err
 
 
 def refused(capsys, *arguments):

@@ -7,21 +7,14 @@ import sys
 
 import numpy as np
 import pytest
+from tests.cli.commands import run
 
 from wiseale import AutoEncoder, load
-from wiseale.cli import main
 from wiseale.data import array_output, stream
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(300, 4)) * [1, 10, 0.1, 1000] + [0, 5, 0, 1e6]
 NAMES = ["price", "qty", "ratio", "metres, above sea"]
-
-
-def run(capsys, *arguments):
-    with pytest.raises(SystemExit) as ended:
-        main([str(argument) for argument in arguments])
-    captured = capsys.readouterr()
-    return ended.value.code, captured.out, captured.err
 
 
 def done(capsys, *arguments):

@@ -56,7 +56,7 @@ def test_every_truncation_is_noticed(tmp_path: Path) -> None:
     for whole in (idx_bytes(X), gzip.compress(idx_bytes(X))):
         for length in range(len(whole)):
             path.write_bytes(whole[:length])
-            line(path)
+            assert line(path)
 
 
 def test_every_damaged_byte_of_the_zipped_content_is_noticed(tmp_path: Path) -> None:

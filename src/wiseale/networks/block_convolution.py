@@ -2,8 +2,8 @@
 
 A signal kept channels-last, (M, length, channels), is also one of ``length / stride`` blocks with ``stride · channels``
 features, without copying. On blocks a strided convolution has stride 1, and a transposed one writes whole blocks, so
-both become the convolution that CPU libraries compute best: measured on one thread, the paper's sine network takes two
-thirds of the time, most of it saved in the gradient of the weights. Results equal torch's up to rounding.
+both become the convolution that CPU libraries compute best, the gradient of the weights above all
+(``docs/performance.md``). Results equal torch's up to rounding.
 
 Tensors have torch's logical shapes (M, channels, length) throughout; only their strides are channels-last.
 """
