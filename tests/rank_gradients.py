@@ -82,7 +82,7 @@ def train(spec, world):
     work.learner.modules.double()
     found = {}
     for name, optimizer in work.learner.optimizers.items():
-        optimizer.register_step_pre_hook(recorder(found, name))
+        optimizer.advance = recorded(optimizer, found, name)
     journal = Journal()
     assert fit(work.learner, Doubled(work.train), Doubled(work.held_out), work.plan, journal, world)
     (record,) = journal.records
@@ -92,15 +92,16 @@ def train(spec, world):
     return {f"{spec}|{name}": value for name, value in found.items()}
 
 
-def recorder(found, name):
-    """Keeps the gradients that an optimiser is about to use."""
+def recorded(optimizer, found, name):
+    """The optimiser's step, which keeps the gradients that it is about to use."""
+    advance = optimizer.advance
 
-    def keep(optimizer, *_):
+    def keep_and_advance(lr):
         step = sum(key.startswith(f"gradient {name}") for key in found)
-        flat = torch.cat([parameter.grad.flatten() for parameter in optimizer.param_groups[0]["params"]])
-        found[f"gradient {name} {step}"] = flat.clone()
+        found[f"gradient {name} {step}"] = torch.cat([p.grad.flatten() for p in optimizer.parameters]).clone()
+        advance(lr)
 
-    return keep
+    return keep_and_advance
 
 
 def train_all(world=ALONE, specs=(*SPECS, WITH_BATCH_NORM)):

@@ -10,6 +10,7 @@ from wiseale.config import setting
 from wiseale.errors import ConfigError
 from wiseale.networks.model import NetworkSettings, Pair, SigmaActivation
 from wiseale.networks.same_padding import Pointwise, SameConv, SameConvTranspose
+from wiseale.networks.stack import Stack
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ class PaperSine(NetworkSettings):
         """Modules for waves of 256 samples."""
         if x_shape != (1, 256):
             raise ConfigError(f"network paper_sine needs waves of shape (1, 256), got {x_shape}: try conv1d or mlp")
-        body = nn.Sequential(
+        body = Stack(
             *(SameConv(1, 16, 16, 2, (256,)), nn.ReLU()),
             *(SameConv(16, 16, 16, 2, (128,)), nn.ReLU()),
             *(SameConv(16, 32, 16, 2, (64,)), nn.ReLU()),
@@ -35,7 +36,7 @@ class PaperSine(NetworkSettings):
             nn.Flatten(),
             nn.Linear(64 * 8, 64),  # FC_64: no activation, it feeds both heads
         )
-        decoder = nn.Sequential(
+        decoder = Stack(
             *(nn.Linear(latent_dim, 16), nn.ReLU(), nn.Unflatten(1, (16, 1))),
             *(Pointwise(16, 128), nn.ReLU()),
             *(SameConvTranspose(128, 64, 8, 4, (1,)), nn.ReLU()),

@@ -11,7 +11,7 @@ import math
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from wiseale.networks.block_convolution import block_conv1d, block_conv_transpose1d, suits_blocks
+from wiseale.networks.windows import Link, Windows
 
 
 def same_size(size: tuple[int, ...], stride: int) -> tuple[int, ...]:
@@ -31,12 +31,18 @@ class Pointwise(nn.Conv1d):
 
 
 class SameConv(nn.Module):
-    """A strided convolution of inputs whose spatial size is known when it is built: (M, channels, *size)."""
+    """A strided convolution of inputs whose spatial size is known when it is built: (M, channels, *size).
+
+    Attributes:
+        out: spatial size of the output.
+        link: a faster way to train it on a CPU, which :class:`~wiseale.networks.stack.Stack` takes; None where torch's
+            own is best.
+    """
 
     def __init__(self, inputs: int, outputs: int, kernel: int, stride: int, size: tuple[int, ...]) -> None:
         super().__init__()
-        self.stride = stride
-        self.totals = totals = [max((math.ceil(n / stride) - 1) * stride + kernel - n, 0) for n in size]
+        self.out = same_size(size, stride)
+        totals = [max((o - 1) * stride + kernel - n, 0) for o, n in zip(self.out, size, strict=True)]
         even = all(total % 2 == 0 for total in totals)
         # The convolution pads by itself where both sides are equal, which spares a copy of the input.
         inside = tuple(total // 2 for total in totals) if even else (0,) * len(size)
@@ -44,19 +50,20 @@ class SameConv(nn.Module):
         self.outside = [] if even else [side for total in reversed(totals) for side in (total // 2, total - total // 2)]
         convolution = (nn.Conv1d, nn.Conv2d)[len(size) - 1]
         self.convolution = convolution(inputs, outputs, kernel, stride, padding=inside)  # type: ignore[arg-type]
-        self.in_blocks = len(size) == 1 and kernel % stride == 0
+        ways = Windows(size[0], self.out[0], kernel, stride, totals[0] // 2) if len(size) == 1 else None
+        self.link = Link(ways, lengthens=False) if ways else None
 
     def forward(self, x: Tensor) -> Tensor:
         """Convolve."""
-        if self.in_blocks and suits_blocks(x):
-            weight, bias = self.convolution.parameters()
-            left = self.totals[0] // 2
-            return block_conv1d(x, weight, bias, self.stride, left, self.totals[0] - left)
         return self.convolution(F.pad(x, self.outside) if self.outside else x)  # type: ignore[no-any-return]
 
 
 class SameConvTranspose(nn.Module):
-    """A transposed convolution of (M, channels, *size) to ``size · stride``, or cropped on the right to ``out``."""
+    """A transposed convolution of (M, channels, *size) to ``size · stride``, or cropped on the right to ``out``.
+
+    Attributes:
+        link: as in :class:`SameConv`.
+    """
 
     def __init__(
         self,
@@ -71,17 +78,14 @@ class SameConvTranspose(nn.Module):
         self.out = out or tuple(n * stride for n in size)
         missing = max(stride - kernel, 0)
         convolution = (nn.ConvTranspose1d, nn.ConvTranspose2d)[len(size) - 1]
-        self.stride, self.left = stride, max(kernel - stride, 0) // 2
-        self.convolution = convolution(inputs, outputs, kernel, stride, padding=self.left, output_padding=missing)
-        self.in_blocks = len(size) == 1 and kernel >= stride
+        left = max(kernel - stride, 0) // 2
+        self.convolution = convolution(inputs, outputs, kernel, stride, padding=left, output_padding=missing)
+        ways = Windows(self.out[0], size[0], kernel, stride, left) if len(size) == 1 else None
+        self.link = Link(ways, lengthens=True) if ways else None
 
     def forward(self, x: Tensor) -> Tensor:
         """Convolve, then drop what is left over on the right."""
-        if self.in_blocks and suits_blocks(x):
-            weight, bias = self.convolution.parameters()
-            full = block_conv_transpose1d(x, weight, bias, self.stride, self.left)
-        else:
-            full = self.convolution(x)
+        full: Tensor = self.convolution(x)
         for axis, length in enumerate(self.out, start=2):
             if full.shape[axis] != length:
                 full = full.narrow(axis, 0, length)

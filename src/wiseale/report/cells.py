@@ -12,7 +12,7 @@ def estimate_cell(estimate: Estimate | None) -> str:
     if estimate is None:
         return "-"
     mean, half = estimate.mean, estimate.half_width
-    if not half:  # one seed, or the same number from each
+    if not half or half < 5e-7:  # one seed, or the same number from each
         return f"{mean:,.0f}" if float(mean).is_integer() else three_digits(mean)
     decimals = min(max(1 - math.floor(math.log10(half)), 0), 6)
     return f"{mean:.{decimals}f} ± {half:.{decimals}f}"

@@ -39,7 +39,8 @@ figcaption { font-size: .9rem; position: sticky; left: 0; }
 .text td.verdict { white-space: nowrap; font-weight: 600; }
 .held { color: var(--held); } .not { color: var(--not); } .open { color: var(--open); }
 @media (min-width: 50rem) { .text td:nth-child(2) { min-width: 18rem; } }
-@media (max-width: 40rem) { h1 { font-size: 1.4rem; } .text td { min-width: 9rem; } .text td.verdict { min-width: 0; }
+@media (max-width: 40rem) { h1 { font-size: 1.4rem; } .text td { min-width: 9rem; }
+  .text td:nth-child(4) { min-width: 16rem; } .text td.verdict { min-width: 0; }
   .text td:first-child { overflow-wrap: break-word; min-width: 0; }
   .named td:first-child { min-width: 7rem; max-width: 9rem; } }
 @media print { :root { color-scheme: light; --ink: #000; --soft: #444; --page: #fff; --card: #f6f6f6; --line: #bbb;
@@ -106,7 +107,8 @@ def _table(table: Table) -> str:
 
 def _cell(cell: str) -> str:
     verdict = _VERDICTS.get(cell)
-    text = re.sub(r"([:,_])(?=\S)", r"\1<wbr>", escape(cell))  # where name:key=value,key=value may be broken
+    lines = (re.sub(r"([:,_])(?=\S)", r"\1<wbr>", escape(part)) for part in cell.split("; "))  # name:<wbr>key=value
+    text = ";<br>".join(lines)
     return f'<td class="verdict {verdict}">{text}</td>' if verdict else f"<td>{text}</td>"
 
 

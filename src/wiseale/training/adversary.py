@@ -54,10 +54,8 @@ def adversarial_steps(
             z = model.encode(x).sample(noise)
         loss = turn.loss_of(z, generator(plan.seed, "critic", step, 1))
         optimizer = learner.optimizers[turn.name]
-        optimizer.zero_grad()
+        optimizer.clear()
         loss.backward()  # type: ignore[no-untyped-call]
-        for group in optimizer.param_groups:
-            group["lr"] = turn.lr * schedule
-        optimizer.step()
+        optimizer.advance(turn.lr * schedule)
         losses[f"{turn.name}_loss"] = loss.detach()
     return replace(terms, details={**terms.details, **losses})

@@ -10,26 +10,27 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from wiseale.ranks import World
+from wiseale.training.adam import Adam
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def averaged(function: Callable[P, T], optimizer: torch.optim.Optimizer, world: World) -> Callable[P, T]:
+def averaged(function: Callable[P, T], optimizer: Adam, world: World) -> Callable[P, T]:
     """The function; after a backward pass from its result, what the optimiser changes has the mean gradient of all.
 
     Every parameter of the optimiser must have a gradient then. On one process it is the function itself.
     """
     if world.size == 1:
         return function
-    parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    parameters = optimizer.parameters
     turn = _Turn(parameters)
     parallel = DistributedDataParallel(turn, gradient_as_bucket_view=True)
     # DDP arranges its buckets anew after its first step, and with them the order of sums over three ranks or more.
     # A first step without effect keeps that from the steps that count: a resumed run has to add as this one does.
     turn.function = lambda: torch.stack([parameter.sum() for parameter in parameters]).sum()
     parallel().backward()
-    optimizer.zero_grad()
+    optimizer.clear()
     turn.function = function
     return cast(Callable[P, T], parallel)
 

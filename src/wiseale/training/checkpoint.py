@@ -18,6 +18,7 @@ from wiseale.errors import ModelFileError
 from wiseale.networks.model import Model
 from wiseale.objectives.terms import Adversarial, ObjectiveCall
 from wiseale.priors import OwnPrior
+from wiseale.training.adam import Adam
 
 _KEPT = 2
 
@@ -56,7 +57,7 @@ class Learner:
 
     model: Model
     objective: ObjectiveCall
-    optimizers: dict[str, torch.optim.Optimizer]
+    optimizers: dict[str, Adam]
     progress: Progress = field(default_factory=Progress)
     best: dict[str, Tensor] | None = None
 
@@ -67,7 +68,7 @@ class Learner:
         critic = list(objective.critic_parameters()) if isinstance(objective, Adversarial) else []
         theirs = {id(parameter) for parameter in critic}
         ours = [p for part in parts for p in part.parameters() if id(p) not in theirs]
-        optimizers: dict[str, torch.optim.Optimizer] = {"main": torch.optim.Adam(ours, lr=lr, fused=True)}
+        optimizers = {"main": Adam(ours, lr)}
         if isinstance(objective, Adversarial):
             optimizers["critic"] = _adversary(critic, objective.critic_lr)
             if objective.encoder_lr is not None:
@@ -92,9 +93,9 @@ class Learner:
         return nn.ModuleDict(parts)
 
 
-def _adversary(parameters: list[nn.Parameter], lr: float) -> torch.optim.Optimizer:
+def _adversary(parameters: list[nn.Parameter], lr: float) -> Adam:
     """Adam with β1 = 0.5, as the adversarial systems' authors use it."""
-    return torch.optim.Adam(parameters, lr=lr, betas=(0.5, 0.999), fused=True)
+    return Adam(parameters, lr, betas=(0.5, 0.999))
 
 
 def save_checkpoint(directory: Path, learner: Learner) -> Path:

@@ -25,6 +25,7 @@ from wiseale.training.plan import Plan
 from wiseale.training.randomness import Purpose, generator, permutation, standard_normal
 
 _FLUSH_EVERY = 32  # steps whose terms wait on the device before they are read: one synchronisation for all of them
+_HELD_ENTRIES = 1 << 20  # means of posteriors that wait with them, at most
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,7 @@ def _fit(
     part = world.part(plan.batch_size)
     terms_of = averaged(lambda x: _terms(learner, x, plan, "noise", progress.step), optimizer, world)
     turns = adversarial_turns(learner, world)
-    pending: list[tuple[int, dict[str, Tensor]]] = []
+    pending: list[_Step] = []
 
     while progress.epoch < plan.max_epochs and not progress.stopped:
         started = time.perf_counter()
@@ -101,23 +102,24 @@ def _fit(
 
             terms, posterior = terms_of(x)
             loss = terms.loss_at(warmup)
-            optimizer.zero_grad()
+            optimizer.clear()
             loss.backward()  # type: ignore[no-untyped-call]
             if plan.max_grad_norm is not None:
-                torch.nn.utils.clip_grad_norm_(optimizer.param_groups[0]["params"], plan.max_grad_norm)
-            for group in optimizer.param_groups:
-                group["lr"] = lr
-            optimizer.step()
+                torch.nn.utils.clip_grad_norm_(optimizer.parameters, plan.max_grad_norm)
+            optimizer.advance(lr)
             if turns:
                 terms = adversarial_steps(learner, turns, terms, x, plan, lr / plan.lr)
             progress.step += 1
 
-            pending.append((progress.step, _measured(terms, posterior, loss)))
+            pending.append(_Step.of(terms, posterior, loss))
             last = s + 1 == steps_per_epoch
             stop = journal.interrupted()
             due = progress.step % plan.checkpoint_every == 0 or stop
-            if len(pending) == _FLUSH_EVERY or last or due:
-                _flush(pending, progress.sums, f"at step {{}} (epoch {progress.epoch + 1})", world)
+            if len(pending) * posterior.mu.numel() >= _HELD_ENTRIES or len(pending) == _FLUSH_EVERY or last or due:
+                counters = list(range(progress.step + 1 - len(pending), progress.step + 1))
+                names, values = _measured(pending, world)
+                _add(values, names, counters, progress.sums, f"at step {{}} (epoch {progress.epoch + 1})")
+                pending.clear()
                 means = {name: total / (s + 1) for name, total in progress.sums.items()}
                 journal.step(progress.epoch, s + 1, steps_per_epoch, means)
             if last:
@@ -176,26 +178,39 @@ def _gather_later(posterior: Posterior) -> Callable[[], Posterior]:
     return lambda: Posterior(*both().chunk(2, 1))
 
 
-def _measured(terms: Terms, posterior: Posterior, loss: Tensor) -> dict[str, Tensor]:
-    """What is logged of a step: its terms, and the AEVB KL, so that every objective's ELBO is known."""
-    with torch.no_grad():
-        has_width = not isinstance(posterior, PointPosterior)
-        return {
-            "reconstruction": terms.reconstruction.mean(),
-            "prior": terms.prior.detach(),
-            **({"kl_posterior_prior": kl_posterior_prior(posterior).mean()} if has_width else {}),
-            **{name: value.detach() for name, value in terms.details.items()},
-            "loss": loss.detach(),  # last, so that a divergence is reported of the term that caused it
-        }
+@dataclass(frozen=True)
+class _Step:
+    """What is logged of a step, outside the graph and not yet averaged: that is done for many steps at once."""
+
+    reconstruction: Tensor
+    prior: Tensor
+    posterior: Posterior
+    others: dict[str, Tensor]
+
+    @classmethod
+    def of(cls, terms: Terms, posterior: Posterior, loss: Tensor) -> _Step:
+        details = {name: value.detach() for name, value in terms.details.items()}
+        # The loss comes last, so that a divergence is reported of the term that caused it.
+        others = {**details, "loss": loss.detach()}
+        return cls(terms.reconstruction.detach(), terms.prior.detach(), posterior.detach(), others)
 
 
-def _flush(pending: list[tuple[int, dict[str, Tensor]]], sums: dict[str, float], where: str, world: World) -> None:
-    """Add waiting terms, means over ranks, to the epoch's sums; stop at the first that is not finite."""
-    values = torch.stack([torch.stack(list(terms.values())) for _, terms in pending])
+def _measured(steps: list[_Step], world: World = ALONE) -> tuple[list[str], Tensor]:
+    """Names and values, (steps, names), of the terms of some steps, means over ranks.
+
+    With them goes the AEVB KL, so that every objective's ELBO is known.
+    """
+    columns = {"reconstruction": torch.stack([step.reconstruction for step in steps]).mean(1)}
+    columns["prior"] = torch.stack([step.prior for step in steps])
+    if not isinstance(steps[0].posterior, PointPosterior):
+        mu, sigma = (torch.cat([getattr(step.posterior, name) for step in steps]) for name in ("mu", "sigma"))
+        columns["kl_posterior_prior"] = kl_posterior_prior(Posterior(mu, sigma)).view(len(steps), -1).mean(1)
+    for name in steps[0].others:
+        columns[name] = torch.stack([step.others[name] for step in steps])
+    values = torch.stack(list(columns.values()), 1)
     if world.size > 1:
         values = total(values.double(), world) / world.size
-    _add(values, list(pending[0][1]), [step for step, _ in pending], sums, where)
-    pending.clear()
+    return list(columns), values
 
 
 def _add(values: Tensor, names: list[str], counters: list[int], sums: dict[str, float], where: str) -> None:
@@ -233,16 +248,15 @@ def _held_out_terms(learner: Learner, held_out: Batches, plan: Plan, world: Worl
     spread(batch_statistics(learner.modules), world)
     size = min(plan.batch_size, len(held_out))
     count = len(held_out) // size
-    rows: dict[int, dict[str, Tensor]] = {}
+    rows: dict[int, Tensor] = {}
     with sharing(ALONE):
         for batch in {0, *range(world.rank, count, world.size)}:  # the first on every rank, for the terms' names
             x = held_out.read(torch.arange(batch * size, (batch + 1) * size), batch)
             terms, posterior = _terms(learner, x, plan, "held-out noise", batch)
-            rows[batch] = _measured(terms, posterior, terms.loss)
-    names = list(rows[0])
-    values = torch.zeros(count, len(names), dtype=rows[0]["loss"].dtype, device=rows[0]["loss"].device)
+            names, rows[batch] = _measured([_Step.of(terms, posterior, terms.loss)])
+    values = rows[0].new_zeros(count, len(names))
     for batch in range(world.rank, count, world.size):
-        values[batch] = torch.stack(list(rows[batch].values()))
+        values[batch] = rows[batch]
     sums: dict[str, float] = {}
     _add(total(values, world), names, list(range(count)), sums, "on held-out batch {}")
     return {name: value / count for name, value in sums.items()}
