@@ -86,7 +86,7 @@ class Windows:
         else:
             parts = zip(torch.split(short, size), torch.split(windows, size), strict=True)
             total = torch.stack([torch.bmm(a, b).sum(0) for a, b in parts]).sum(0)
-        return total.view(outputs, self.kernel, inputs).transpose(1, 2)
+        return total.view(outputs, self.kernel, inputs).transpose(1, 2).clone(memory_format=torch.contiguous_format)
 
     def _block_taps(self, weight: Tensor) -> Tensor:
         """What a block's window is multiplied by: (stride · C, reach · N), zero where a position does not meet it."""
