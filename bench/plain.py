@@ -183,9 +183,10 @@ def pythae(case: Case) -> Epoch:
         trainer.prepare_training()
 
     def epoch() -> float:
-        started = time.perf_counter()
-        trainer.train_step(1)
-        return time.perf_counter() - started
+        with quiet():
+            started = time.perf_counter()
+            trainer.train_step(1)
+            return time.perf_counter() - started
 
     return epoch
 
@@ -201,7 +202,8 @@ def installed(peer: str) -> bool:
 def quiet() -> Iterator[None]:
     """What other libraries say about themselves is not part of the table."""
     logging.disable(logging.WARNING)
-    with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+    nowhere = io.StringIO()
+    with warnings.catch_warnings(), contextlib.redirect_stdout(nowhere), contextlib.redirect_stderr(nowhere):
         warnings.simplefilter("ignore")
         try:
             yield

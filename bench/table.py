@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import datetime
+import json
 import os
 import platform
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
 
@@ -28,13 +29,26 @@ class Table:
 
 
 def keep(table: Table, quick: bool) -> None:
-    """Print a table; a full run replaces the last kept one."""
+    """Print a table; a full run replaces the last kept one, which is there to be read and to be plotted."""
     print(f"\n{table.caption}\n\n{table.markdown()}")
     if not quick:
         RESULTS.mkdir(exist_ok=True)
         (RESULTS / f"{table.name}.md").write_text(
             f"# {table.name}\n\n{table.caption}\n\n{table.markdown()}\n\n{machine()}\n", encoding="utf-8"
         )
+        (RESULTS / f"{table.name}.json").write_text(
+            json.dumps({**asdict(table), "machine": machine()}, indent=1) + "\n"
+        )
+
+
+def kept(name: str) -> Table | None:
+    """The last kept table of this name."""
+    path = RESULTS / f"{name}.json"
+    if not path.exists():
+        return None
+    fields = json.loads(path.read_text())
+    rows = tuple(tuple(row) for row in fields["rows"])
+    return Table(name, fields["caption"], tuple(fields["columns"]), rows)
 
 
 def machine() -> str:
