@@ -40,7 +40,8 @@ def kl_posterior_prior(posterior: Posterior) -> Tensor:
 
 def cross_entropy_prior(posterior: Posterior) -> Tensor:
     """−E_{q(z|B)}[log p(z)], nats, (): the second sum of eq:KL-UB."""
-    return 0.5 * (posterior.mu.square() + posterior.sigma.square() + LOG_2PI).sum(-1).mean()
+    squares = posterior.mu.square() + posterior.sigma.square()
+    return squares.sum() * (0.5 / len(posterior)) + 0.5 * posterior.latent_dim * LOG_2PI
 
 
 def log_overlap(left: Posterior, right: Posterior) -> Tensor:

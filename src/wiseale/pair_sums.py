@@ -53,12 +53,12 @@ def log_mean_pairs(posterior: Posterior, kernel: PairKernel) -> Tensor:
             return found.add_(constant).to(posterior.mu.dtype)
     few = len(posterior) ** 2 * posterior.latent_dim <= _FEW_ENTRIES
     function = _AllAtOnce if few else _InTiles
-    sums: Tensor = function.apply(posterior.mu, posterior.sigma, kernel)  # type: ignore[no-untyped-call]
-    return sums - math.log(len(posterior))
+    means: Tensor = function.apply(posterior.mu, posterior.sigma, kernel)  # type: ignore[no-untyped-call]
+    return means
 
 
 class _AllAtOnce(torch.autograd.Function):
-    """log Σ_j exp k(i, j), (M,), of so few pairs that the fewest operations win."""
+    """log (1/M) Σ_j exp k(i, j), (M,), of so few pairs that the fewest operations win."""
 
     @staticmethod
     def forward(ctx: Any, mu: Tensor, sigma: Tensor, kernel: PairKernel) -> Tensor:
@@ -68,8 +68,7 @@ class _AllAtOnce(torch.autograd.Function):
         difference = mean[:, :, None] - mean[:, None]
         ratio = difference / variance
         distance = difference.mul_(ratio)
-        log_k = torch.add(distance.sum(0).mul_(-kernel.quadratic), variance.log().sum(0), alpha=-0.5)
-        log_k += kernel.constant * len(mean)
+        log_k = torch.add(distance.sum(0).mul_(-kernel.quadratic), variance.log().sum(0), alpha=-0.5)  # less constants
         if kernel.own:
             own = width.log().sum(0).mul_(kernel.own)
             log_k += own[:, None]
@@ -77,14 +76,15 @@ class _AllAtOnce(torch.autograd.Function):
         log_sums = log_k.logsumexp(1)
         ctx.save_for_backward(log_k, log_sums, variance, distance, ratio, width)
         ctx.kernel = kernel
-        return log_sums
+        return log_sums + (kernel.constant * len(mean) - math.log(len(mu)))
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
         log_k, log_sums, variance, distance, ratio, width = ctx.saved_tensors
         kernel: PairKernel = ctx.kernel
-        weight = _symmetric_weights(log_k, log_sums, log_sums, grad, grad)
+        by_row = _exp(log_k - log_sums[:, None]).mul_(grad[:, None])
+        weight = by_row + by_row.mT  # k is symmetric: row j meets it through the sum of row i as well
         by_sigma = (2 * kernel.quadratic * distance - 1).div_(variance).mul_(weight)
         grad_sigma = by_sigma.sum(2).mul_(width)
         if kernel.own:
@@ -111,7 +111,7 @@ def _exp(x: Tensor) -> Tensor:
 
 
 class _InTiles(torch.autograd.Function):
-    """log Σ_j exp k(i, j), (M,)."""
+    """log (1/M) Σ_j exp k(i, j), (M,)."""
 
     @staticmethod
     def forward(ctx: Any, mu: Tensor, sigma: Tensor, kernel: PairKernel) -> Tensor:
@@ -126,7 +126,7 @@ class _InTiles(torch.autograd.Function):
             if len(mu) ** 2 <= _KEPT_PAIRS:
                 ctx.kept.append(log_k)
         ctx.save_for_backward(log_sums)
-        return log_sums
+        return log_sums - math.log(len(mu))
 
     @staticmethod
     @once_differentiable

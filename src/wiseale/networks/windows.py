@@ -10,7 +10,7 @@ product and share their work among threads (``docs/performance.md``).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import torch
 from torch import Tensor
@@ -37,22 +37,22 @@ class Windows:
     stride: int
     left: int
 
-    @property
+    @cached_property
     def long_room(self) -> Room:
         """Zeros wanted around a long signal."""
         return self.left, max((self.short - 1) * self.stride + self.kernel - self.left - self.long, 0)
 
-    @property
+    @cached_property
     def short_room(self) -> Room:
         """Zeros wanted around a short signal."""
         before, after = self._reach
         return before, max(self._blocks - self.short + after, 0)
 
-    @property
+    @cached_property
     def _blocks(self) -> int:
         return -(-self.long // self.stride)
 
-    @property
+    @cached_property
     def _reach(self) -> tuple[int, int]:
         """How far before and after a block of ``stride`` long positions a short one can lie that meets it."""
         before = min((self.kernel - 1 - self.left) // self.stride, self._blocks - 1)
@@ -121,17 +121,17 @@ class Link:
     windows: Windows
     lengthens: bool
 
-    @property
+    @cached_property
     def made(self) -> int:
         """Positions of the output."""
         return self.windows.long if self.lengthens else self.windows.short
 
-    @property
+    @cached_property
     def room(self) -> Room:
         """Zeros wanted around the input."""
         return self.windows.short_room if self.lengthens else self.windows.long_room
 
-    @property
+    @cached_property
     def gradient_room(self) -> Room:
         """Zeros wanted around the gradient of the output."""
         return self.windows.long_room if self.lengthens else self.windows.short_room
