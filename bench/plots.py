@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from bench.table import Table, kept
-from wiseale.figures.style import PALETTE, legend_below, line_look, new_figure, panels, point_look, save_figure
+from wiseale.figures.style import PALETTE, legend_below, line_look, new_figure, panels, point_look
 
 FIGURES = Path(__file__).parent.parent / "docs" / "figures"
 
@@ -25,6 +25,7 @@ def training(table: Table) -> Figure:
         colours = [PALETTE[0] if name.startswith("wiseale") else "0.6" for name in names]
         _bars(ax, names, speeds, colours)
         ax.axvline(1, color="0.2", linewidth=0.8, linestyle="--")
+        ax.set_xlim(0, 1.2 * max(speed for bars in groups.values() for _, speed in bars))
         ax.set_title(f"{network}, {threads} thread{'s' if threads != 1 else ''}", fontsize=8)
     figure.supxlabel("speed over the plain loop", fontsize=8)
     return figure
@@ -40,7 +41,9 @@ def kernel(table: Table) -> Figure:
         _, marker = point_look(number)
         ax.plot(*zip(*points, strict=True), color=colour, linestyle=dash, marker=marker, markersize=4, label=f"d = {d}")
     ax.axhline(1, color="0.2", linewidth=0.8, linestyle="--")
-    ax.set(xscale="log", yscale="log", xlabel="M", ylabel="times faster than the broadcast")
+    ax.set(xscale="log", yscale="log")
+    ax.set_xlabel("M", fontsize=8)
+    ax.set_ylabel("times faster than the broadcast", fontsize=8)
     ax.tick_params(labelsize=8)
     legend_below(figure, ax)
     return figure
@@ -62,7 +65,7 @@ def _bars(
     ax: Axes, names: list[str] | tuple[str, ...], values: list[float] | tuple[float, ...], colours: list[str]
 ) -> None:
     bars = ax.barh(range(len(names)), values, color=colours)
-    ax.bar_label(bars, fmt="%.2f", fontsize=7, padding=2)
+    ax.bar_label(bars, fmt="%.2f", fontsize=7, padding=3, bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5})
     ax.set_yticks(range(len(names)), names, fontsize=8)
     ax.tick_params(axis="x", labelsize=8)
     ax.margins(x=0.15)
@@ -72,7 +75,7 @@ def main() -> None:
     for draw in (training, kernel, ranks):
         table = kept(draw.__name__)
         if table is not None:
-            save_figure(draw(table), FIGURES / f"performance_{draw.__name__}")
+            draw(table).savefig(FIGURES / f"performance_{draw.__name__}.png", dpi=150)
 
 
 if __name__ == "__main__":

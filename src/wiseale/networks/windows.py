@@ -19,7 +19,8 @@ from torch.nn import functional as F
 Room = tuple[int, int]
 """Zeros wanted before and after a signal."""
 
-_SUMMED_ENTRIES = 1 << 20  # entries of the products whose sum is a weight's gradient, held at a time
+_FEW_ENTRIES = 1 << 10  # of a weight, up to which the products whose sum is its gradient are made at once ...
+_HELD_ENTRIES = 1 << 20  # ... and those of a larger one too where threads share them, if they are no more than this
 
 
 @dataclass(frozen=True)
@@ -77,15 +78,15 @@ class Windows:
         return made if out is None or whole else out.copy_(made)
 
     def weight_gradient(self, short: Tensor, long: Tensor) -> Tensor:
-        """Σ_i short[i] · window_i(long)ᵀ, a number of positions at a time; only the long signal has room around it."""
+        """Σ_i short[i] · window_i(long)ᵀ; only the long signal has room around it."""
         outputs, inputs = short.shape[1], long.shape[1]
         windows = _windows(long, self.short, self.stride, self.kernel).transpose(1, 2)
-        size = _SUMMED_ENTRIES // (outputs * self.kernel * inputs) + 1
-        if size >= self.short:
+        entries = outputs * self.kernel * inputs
+        at_once = entries <= _FEW_ENTRIES or torch.get_num_threads() > 1
+        if at_once and entries * self.short <= _HELD_ENTRIES:
             total = torch.bmm(short, windows).sum(0)
         else:
-            parts = zip(torch.split(short, size), torch.split(windows, size), strict=True)
-            total = torch.stack([torch.bmm(a, b).sum(0) for a, b in parts]).sum(0)
+            total = torch.addbmm(short.new_empty(outputs, self.kernel * inputs), short, windows, beta=0)
         return total.view(outputs, self.kernel, inputs).transpose(1, 2).clone(memory_format=torch.contiguous_format)
 
     def _block_taps(self, weight: Tensor) -> Tensor:
