@@ -39,9 +39,10 @@ class Stack(nn.Sequential):
 
 def _trains_on_cpu(x: Tensor) -> bool:
     """Whether runs are worth it: float32 on a CPU, with a gradient, enough rows, and no graph is recorded."""
-    eager = not (torch.compiler.is_compiling() or torch.compiler.is_exporting())
-    plain = x.dtype == torch.float32 and not torch.is_autocast_enabled("cpu")
-    return x.device.type == "cpu" and plain and torch.is_grad_enabled() and len(x) >= _FEWEST_ROWS and eager
+    if torch.compiler.is_compiling() or torch.compiler.is_exporting():  # first: then the number of rows is a symbol
+        return False
+    plain = x.device.type == "cpu" and x.dtype == torch.float32 and not torch.is_autocast_enabled("cpu")
+    return plain and torch.is_grad_enabled() and len(x) >= _FEWEST_ROWS
 
 
 class Run:
