@@ -12,6 +12,7 @@ from torch import Tensor
 
 from wiseale.data.dataset import Array, Dataset, Reading, Rows
 from wiseale.networks.model import Standardizer
+from wiseale.training.mapped_rows import MappedRows
 from wiseale.training.randomness import generator
 
 _IN_MEMORY_BYTES = 2 << 30  # sets that are larger as float32 are read batch by batch
@@ -42,6 +43,7 @@ class Batches:
         self._n = len(rows) if index is None else len(index)
         fits = rows.x.size * 4 * copies <= _IN_MEMORY_BYTES  # as many processes of this machine do the same
         self._stored = _view(rows.x)
+        self._mapped = MappedRows.of(rows.x)
         self._tensor: Tensor | None = None
         if fits and rows.reading != "dynamic":
             self._tensor = self._convert_all().to(self._device)
@@ -63,7 +65,12 @@ class Batches:
         rows = positions if self._index is None else self._index[positions]
         if self._stored is None:
             return interpret(self._rows.x[rows.numpy()], "values")
-        return self._stored.index_select(0, rows)
+        if self._mapped is None:
+            return self._stored.index_select(0, rows)
+        waits = self._mapped.before_reading(rows)
+        stored = self._stored.index_select(0, rows)
+        self._mapped.after_reading(waits)
+        return stored
 
     def read_part(self, positions: Tensor, counter: int, part: slice) -> Tensor:
         """``read(positions, counter)[part]``, without reading the other rows unless draws are made for all of them."""
