@@ -14,6 +14,7 @@ from wiseale.errors import DivergenceError
 from wiseale.likelihoods import GaussianFamily
 from wiseale.networks.model import Model, seeded
 from wiseale.objectives import make_objective
+from wiseale.training import loop
 from wiseale.training.batches import Batches
 from wiseale.training.checkpoint import Learner, load_newest, save_checkpoint
 from wiseale.training.loop import fit
@@ -158,6 +159,21 @@ def test_the_loss_goes_down_and_terms_add_up():
     assert last["loss"] < first["loss"]
     assert last["loss"] == pytest.approx(last["reconstruction"] + 0.1 * last["prior"], rel=1e-5)
     assert last["elbo"] == pytest.approx(-last["reconstruction"] - last["kl_posterior_prior"], rel=1e-9)
+
+
+@pytest.mark.parametrize("held", [1, 5 * 8 * 2, 1 << 20], ids=["each step", "some steps", "the epoch"])
+def test_steps_are_logged_alike_however_many_wait(held, monkeypatch):
+    """AEVB's prior is the KL that is logged beside every objective, computed for all waiting steps at once."""
+    monkeypatch.setattr(loop, "_HELD_ENTRIES", held)
+    reports = []
+    journal = Memory()
+    journal.step = lambda *report: reports.append(report)
+    fit(fresh("aevb"), Batches(rows()), None, plan(max_epochs=1), journal)
+    steps_waiting = min(6, max(1, held // (8 * 2)))
+    assert len(reports) == math.ceil(6 / steps_waiting)
+    train = journal.records[0].train
+    assert train["kl_posterior_prior"] == pytest.approx(train["prior"], rel=1e-6)
+    assert train["loss"] == pytest.approx(train["reconstruction"] + train["prior"], rel=1e-6)
 
 
 def test_warm_up_starts_without_the_prior():

@@ -32,6 +32,13 @@ class Spy:
         self.asked.append((start, length))
 
 
+class Deaf:
+    """A mapping that takes no advice."""
+
+    def madvise(self, option, start, length):
+        raise OSError(22, "Invalid argument")
+
+
 def test_rows_are_asked_for_after_a_wait_and_for_a_while(mapped, monkeypatch):
     monkeypatch.setattr(batches, "_IN_MEMORY_BYTES", 0)
     monkeypatch.setattr(mapped_rows, "_ASKED_BATCHES", 2)
@@ -59,3 +66,11 @@ def test_only_mapped_arrays_are_asked_for(mapped):
     assert MappedRows.of(np.asarray(mapped)) is not None
     assert MappedRows.of(np.array(mapped)) is None
     assert MappedRows.of(mapped[::2]) is None
+
+
+def test_a_file_system_that_takes_no_advice_is_read_as_before(mapped, monkeypatch):
+    monkeypatch.setattr(batches, "_IN_MEMORY_BYTES", 0)
+    reader = Batches(Rows(mapped, "unit"))
+    reader._mapped._mapping = Deaf()
+    reader._mapped.after_reading(-1)
+    torch.testing.assert_close(reader.read(torch.tensor([4])), torch.from_numpy(np.array(mapped[[4]])).float() / 255)

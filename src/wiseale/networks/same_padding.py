@@ -35,8 +35,7 @@ class SameConv(nn.Module):
 
     Attributes:
         out: spatial size of the output.
-        link: a faster way to train it on a CPU, which :class:`~wiseale.networks.stack.Stack` takes; None where torch's
-            own is best.
+        link: another way to train it on a CPU, which :class:`~wiseale.networks.stack.Stack` takes; None for images.
     """
 
     def __init__(self, inputs: int, outputs: int, kernel: int, stride: int, size: tuple[int, ...]) -> None:
@@ -50,8 +49,8 @@ class SameConv(nn.Module):
         self.outside = [] if even else [side for total in reversed(totals) for side in (total // 2, total - total // 2)]
         convolution = (nn.Conv1d, nn.Conv2d)[len(size) - 1]
         self.convolution = convolution(inputs, outputs, kernel, stride, padding=inside)  # type: ignore[arg-type]
-        ways = Windows(size[0], self.out[0], kernel, stride, totals[0] // 2) if len(size) == 1 else None
-        self.link = Link(ways, lengthens=False) if ways else None
+        windows = Windows(size[0], self.out[0], kernel, stride, totals[0] // 2) if len(size) == 1 else None
+        self.link = Link(windows, lengthens=False) if windows else None
 
     def forward(self, x: Tensor) -> Tensor:
         """Convolve."""
@@ -80,8 +79,8 @@ class SameConvTranspose(nn.Module):
         convolution = (nn.ConvTranspose1d, nn.ConvTranspose2d)[len(size) - 1]
         left = max(kernel - stride, 0) // 2
         self.convolution = convolution(inputs, outputs, kernel, stride, padding=left, output_padding=missing)
-        ways = Windows(self.out[0], size[0], kernel, stride, left) if len(size) == 1 else None
-        self.link = Link(ways, lengthens=True) if ways else None
+        windows = Windows(self.out[0], size[0], kernel, stride, left) if len(size) == 1 else None
+        self.link = Link(windows, lengthens=True) if windows else None
 
     def forward(self, x: Tensor) -> Tensor:
         """Convolve, then drop what is left over on the right."""

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import mmap
+import resource
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 from torch import Tensor
 
 from wiseale.data.dataset import Array
-
-try:
-    import resource
-except ImportError:  # not a Unix
-    resource = None  # type: ignore[assignment]
 
 _ASKED_BATCHES = 64  # after one that had to wait for the disk; then whether the next one has to is seen again
 
@@ -37,17 +34,17 @@ class MappedRows:
         owner: Any = x
         while isinstance(owner, np.ndarray):
             owner = owner.base
-        can_ask = resource is not None and hasattr(mmap, "MADV_WILLNEED")
-        return cls(x, owner) if can_ask and isinstance(owner, mmap.mmap) and x.flags.c_contiguous else None
+        return cls(x, owner) if isinstance(owner, mmap.mmap) and x.flags.c_contiguous else None
 
     def before_reading(self, rows: Tensor) -> int:
         """Ask for these rows if it is time to; returns what ``after_reading`` wants."""
         if self._left:
             self._left -= 1
-            for row in rows.tolist():
-                first = self._start + row * self._row_bytes
-                page = first - first % mmap.PAGESIZE
-                self._mapping.madvise(mmap.MADV_WILLNEED, page, first + self._row_bytes - page)
+            with suppress(OSError):  # a file system may not take advice; the rows are then read as before
+                for row in rows.tolist():
+                    first = self._start + row * self._row_bytes
+                    page = first - first % mmap.PAGESIZE
+                    self._mapping.madvise(mmap.MADV_WILLNEED, page, first + self._row_bytes - page)
         return _waits()
 
     def after_reading(self, waits_before: int) -> None:
