@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from matplotlib.axes import Axes
@@ -61,9 +62,7 @@ def ranks(table: Table) -> Figure:
     return figure
 
 
-def _bars(
-    ax: Axes, names: list[str] | tuple[str, ...], values: list[float] | tuple[float, ...], colours: list[str]
-) -> None:
+def _bars(ax: Axes, names: Sequence[str], values: Sequence[float], colours: list[str]) -> None:
     bars = ax.barh(range(len(names)), values, color=colours)
     ax.bar_label(bars, fmt="%.2f", fontsize=7, padding=3, bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5})
     ax.set_yticks(range(len(names)), names, fontsize=8)
