@@ -10,7 +10,7 @@ LAYERS = [
     {"registry", "durable"},
     {"config", "ranks"},
     {"distributed", "joining", "data"},
-    {"posterior"},
+    {"posterior", "native"},
     {"priors", "likelihoods"},
     {"pair_streams"},
     {"pair_sums"},

@@ -1,85 +1,183 @@
-"""A stack trained by windows is torch's sequence of layers: values and gradients, whatever the sizes."""
+"""A stack trained by the compiled kernel is torch's sequence of layers: values and gradients, whatever the sizes."""
 
 import copy
+import pickle
 
 import pytest
 import torch
 from torch import nn
 from torch.nn import functional as F
 
-from wiseale.networks import windows
+from wiseale.native import Native, native
+from wiseale.networks import stack as stacks
 from wiseale.networks.same_padding import Pointwise, SameConv, SameConvTranspose
 from wiseale.networks.stack import Run, Stack
 
+compiled = pytest.mark.skipif(native().library is None, reason=native().state)
 
-def assert_as_torch(stack, shape, tolerance=1e-12):
-    """Outputs and gradients in float64, through the fast path and layer by layer."""
-    stack = stack.double()
-    x = torch.randn(shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+
+def assert_as_torch(stack, shape, to_input=True):
+    """Outputs and gradients in float32 through the kernel, against torch's layers one by one in float64."""
+    assert any(isinstance(part, Run) for part in stack.parts)
+    x = torch.randn(shape, generator=torch.Generator().manual_seed(0))
     results = []
-    for by_windows in (True, False):
-        twin = copy.deepcopy(stack)
-        leaf = x.clone().requires_grad_()
-        parts = Stack(*twin).parts if by_windows else list(twin)
-        assert any(isinstance(part, Run) for part in parts) == by_windows
+    for layers, leaf in ((stack.parts, x.clone()), (list(copy.deepcopy(stack).double()), x.double())):
+        leaf.requires_grad_(to_input)
         y = leaf
-        for part in parts:
-            y = part(y)
-        upstream = torch.linspace(-1, 1, y.numel(), dtype=y.dtype).view(y.shape)
-        results.append([y.detach(), *torch.autograd.grad(y, [leaf, *twin.parameters()], upstream)])
+        for layer in layers:
+            y = layer(y)
+        upstream = torch.randn(y.shape, generator=torch.Generator().manual_seed(1)).to(y.dtype)
+        parameters = stack.parameters() if layers is stack.parts else nn.Sequential(*layers).parameters()
+        results.append([y.detach(), *torch.autograd.grad(y, [*([leaf] if to_input else []), *parameters], upstream)])
     for ours, theirs in zip(*results, strict=True):
-        torch.testing.assert_close(ours, theirs, rtol=tolerance, atol=tolerance)
+        assert ours.dtype == torch.float32
+        scale = theirs.abs().max().item()
+        torch.testing.assert_close(ours.double(), theirs, rtol=0, atol=3e-6 * max(scale, 1e-3))
 
 
-@pytest.mark.parametrize("kernel_stride", [(16, 2), (8, 2), (2, 2), (8, 4), (3, 1), (1, 1), (6, 3), (5, 2), (1, 2)])
+KERNELS = [(16, 2), (8, 2), (2, 2), (8, 4), (3, 1), (1, 1), (6, 3), (5, 2), (1, 2), (7, 3)]
+
+
+@compiled
+@pytest.mark.parametrize("kernel_stride", KERNELS)
 @pytest.mark.parametrize("length", [1, 2, 5, 24])
-def test_strided(kernel_stride, length):
-    assert_as_torch(Stack(SameConv(2, 5, *kernel_stride, (length,))), (3, 2, length))
+def test_signals_shortened(kernel_stride, length):
+    assert_as_torch(Stack(SameConv(16, 32, *kernel_stride, (length,))), (9, 16, length))
 
 
-@pytest.mark.parametrize("kernel_stride", [(16, 4), (8, 4), (4, 2), (5, 2), (3, 3), (7, 3), (5, 1), (1, 2), (2, 3)])
+@compiled
+@pytest.mark.parametrize("kernel_stride", [*KERNELS, (2, 3)])
 @pytest.mark.parametrize("length", [1, 2, 3, 8])
 @pytest.mark.parametrize("dropped", [0, 1])
-def test_transposed(kernel_stride, length, dropped):
+def test_signals_lengthened(kernel_stride, length, dropped):
     out = length * kernel_stride[1] - dropped
     if out:
-        assert_as_torch(Stack(SameConvTranspose(4, 2, *kernel_stride, (length,), (out,))), (3, 4, length))
+        assert_as_torch(Stack(SameConvTranspose(32, 16, *kernel_stride, (length,), (out,))), (9, 32, length))
 
 
+@compiled
+@pytest.mark.parametrize("kernel_stride", [(4, 2), (5, 2), (3, 1), (1, 2), (4, 3)])
+@pytest.mark.parametrize("size", [(1, 1), (7, 4), (6, 11)])
+def test_images_shortened(kernel_stride, size):
+    assert_as_torch(Stack(SameConv(16, 16, *kernel_stride, size), nn.ReLU()), (5, 16, *size))
+
+
+@compiled
+@pytest.mark.parametrize("kernel_stride", [(4, 2), (5, 2), (3, 1), (1, 2), (4, 3)])
+@pytest.mark.parametrize("size", [(1, 1), (3, 4)])
+def test_images_lengthened(kernel_stride, size):
+    out = tuple(n * kernel_stride[1] - 1 for n in size)
+    if all(out):
+        assert_as_torch(Stack(SameConvTranspose(16, 32, *kernel_stride, size, out), nn.ReLU()), (5, 16, *size))
+
+
+@compiled
+@pytest.mark.parametrize("channels", [1, 2, 3, 8, 12, 20])
+@pytest.mark.parametrize("kernel_stride", [(4, 2), (5, 3), (16, 4)])
+@pytest.mark.parametrize("width", [16, 19, 37])
+def test_few_channels_fill_lanes_together(channels, kernel_stride, width):
+    """Outside a run there may be any number of them: neighbouring positions, and taps, are taken together."""
+    shape = (9, channels, width)
+    assert_as_torch(Stack(SameConv(channels, 16, *kernel_stride, (width,)), nn.ReLU()), shape)
+    assert_as_torch(Stack(SameConv(channels, 16, *kernel_stride, (width,)), nn.ReLU()), shape, to_input=False)
+    back = SameConvTranspose(16, channels, *kernel_stride, (width,))
+    assert_as_torch(Stack(back, nn.ReLU()), (9, 16, width))
+    image = (
+        SameConv(channels, 16, *kernel_stride, (5, width)),
+        SameConvTranspose(16, channels, *kernel_stride, (2, width)),
+    )
+    assert_as_torch(Stack(image[0]), (3, channels, 5, width))
+    assert_as_torch(Stack(image[1]), (3, 16, 2, width))
+
+
+@compiled
+@pytest.mark.parametrize("rows", [1, 15, 16, 17, 64, 100])
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_rows_and_threads(rows, threads):
+    """Any number of rows, shared by any number of threads."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        assert_as_torch(
+            Stack(SameConv(1, 16, 4, 2, (20,)), nn.ReLU(), SameConvTranspose(16, 1, 4, 2, (10,))), (rows, 1, 20)
+        )
+    finally:
+        torch.set_num_threads(before)
+
+
+@compiled
 def test_runs_with_other_layers_between():
     stack = Stack(
-        *(SameConv(2, 3, 8, 2, (13,)), nn.ReLU(), SameConv(3, 4, 5, 2, (7,)), nn.ReLU()),
-        *(nn.Tanh(), SameConvTranspose(4, 3, 8, 4, (4,), (14,)), SameConvTranspose(3, 2, 4, 2, (14,)), nn.ReLU()),
-        *(nn.Flatten(), nn.Linear(56, 3), nn.ReLU()),
+        *(SameConv(2, 16, 8, 2, (23,)), nn.ReLU(), SameConv(16, 32, 5, 2, (12,)), nn.ReLU()),
+        *(nn.Tanh(), SameConvTranspose(32, 16, 8, 4, (6,), (22,)), SameConvTranspose(16, 2, 4, 2, (22,)), nn.ReLU()),
+        *(SameConv(2, 16, 4, 2, (44,)), nn.Flatten(), nn.Linear(352, 3), nn.ReLU()),
     )
-    assert [type(part).__name__ for part in stack.parts] == ["Run", "Tanh", "Run", "Flatten", "Linear", "ReLU"]
-    assert_as_torch(stack, (5, 2, 13))
+    assert [type(part).__name__ for part in stack.parts] == ["Run", "Tanh", "Run", "Run", "Flatten", "Linear", "ReLU"]
+    assert_as_torch(stack, (5, 2, 23))
 
 
+@compiled
+def test_a_gradient_that_comes_in_another_order():
+    stack = Stack(SameConv(16, 16, 4, 2, (8, 8)))
+    x = torch.randn(16, 16, 8, 8, generator=torch.Generator().manual_seed(0)).to(memory_format=torch.channels_last)
+    upstream = torch.randn(16, 4, 4, 16, generator=torch.Generator().manual_seed(1)).movedim(-1, 1)
+    weight = next(stack.parameters())
+    ours = torch.autograd.grad(stack(x), weight, upstream)[0]
+    theirs = torch.autograd.grad(stack[0](x), weight, upstream)[0]
+    torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-4)
+
+
+@compiled
+def test_twice_the_same_to_the_bit():
+    stack = Stack(SameConv(1, 16, 4, 2, (28, 28)), nn.ReLU(), SameConv(16, 32, 4, 2, (14, 14)))
+    x = torch.randn(100, 1, 28, 28, generator=torch.Generator().manual_seed(0))
+    first, second = (torch.autograd.grad(stack(x).square().sum(), stack.parameters()) for _ in range(2))
+    assert all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
+
+
+@compiled
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda stack: pickle.loads(pickle.dumps(stack))])
+def test_copies_train_their_own_weights(copied):
+    stack = Stack(SameConv(1, 16, 4, 2, (20,)), nn.ReLU())
+    x = torch.randn(16, 1, 20, generator=torch.Generator().manual_seed(0))
+    before = stack(x).detach()
+    twin = copied(stack)
+    with torch.no_grad():
+        next(twin.parameters()).zero_()
+    torch.testing.assert_close(stack(x).detach(), before, rtol=0, atol=0)
+    torch.testing.assert_close(twin(x), twin[1](twin[0](x)))
+
+
+@compiled
 def test_training_and_encoding_agree():
-    """With a gradient a stack works by windows, without one it is torch's: the same up to float32's rounding."""
-    stack = Stack(SameConv(3, 4, 8, 2, (7,)), nn.ReLU(), SameConvTranspose(4, 3, 8, 4, (4,), (14,)))
-    x = torch.randn(20, 3, 7, generator=torch.Generator().manual_seed(1))
+    """With a gradient a stack works by the kernel, without one it is torch's: the same up to float32's rounding."""
+    stack = Stack(SameConv(16, 16, 8, 2, (7,)), nn.ReLU(), SameConvTranspose(16, 16, 8, 4, (4,), (14,)))
+    x = torch.randn(20, 16, 7, generator=torch.Generator().manual_seed(1))
     trained = stack(x)
     with torch.no_grad():
         torch.testing.assert_close(trained.detach(), stack(x))
     assert "Convolutions" in type(trained.grad_fn).__name__
 
 
-@pytest.mark.parametrize("most", [0, 1 << 20], ids=["one by one", "all at once"])
-def test_weight_gradient_on_several_threads(monkeypatch, most):
-    monkeypatch.setattr(windows, "_HELD_ENTRIES", most)
+def by_kernel(stack, *shape):
+    return "Convolutions" in type(stack(torch.zeros(shape)).grad_fn).__name__
+
+
+@compiled
+def test_what_is_left_to_torch(monkeypatch):
+    for layer in (SameConv(16, 4, 4, 2, (8, 8)), SameConvTranspose(4, 16, 4, 2, (8,)), SameConv(1, 16, 4, 2, (15,))):
+        assert not any(isinstance(part, Run) for part in Stack(layer).parts)
+    stack = Stack(SameConv(16, 16, 8, 2, (16,)))
+    assert by_kernel(stack, 8, 16, 16)
+    assert not by_kernel(stack, 4, 16, 16)  # too few rows
+    monkeypatch.setattr(stacks, "native", lambda: Native(native().library, "without OpenMP", parallel=False))
     monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
-    assert_as_torch(Stack(SameConv(2, 5, 4, 2, (64,)), SameConvTranspose(5, 3, 4, 2, (32,))), (3, 2, 64))
+    assert not by_kernel(stack, 32, 16, 16)
 
 
-def test_small_batches_and_images_are_left_to_torch():
-    images = Stack(SameConv(1, 4, 4, 2, (8, 8)), nn.ReLU())
-    assert not any(isinstance(part, Run) for part in images.parts)
-    signals = Stack(SameConv(2, 3, 8, 2, (16,)))
-    small, large = (signals(torch.zeros(rows, 2, 16)) for rows in (4, 32))
-    assert "Convolutions" not in type(small.grad_fn).__name__
-    assert "Convolutions" in type(large.grad_fn).__name__
+def test_without_a_compiler(monkeypatch):
+    monkeypatch.setattr(stacks, "native", lambda: Native(None, "not used: no C compiler found"))
+    assert not by_kernel(Stack(SameConv(16, 16, 8, 2, (16,))), 32, 16, 16)
 
 
 def test_names_of_parameters_are_those_of_a_sequence():

@@ -10,6 +10,7 @@ from wiseale.config import setting
 from wiseale.errors import ConfigError
 from wiseale.networks.model import NetworkSettings, Pair, SigmaActivation
 from wiseale.networks.same_padding import SameConv
+from wiseale.networks.stack import Stack
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,7 @@ class PaperMnist(NetworkSettings):
         """Modules for images of 28 × 28."""
         if x_shape != (1, 28, 28):
             raise ConfigError(f"network paper_mnist needs images of shape (1, 28, 28), got {x_shape}: try conv2d")
-        body = nn.Sequential(
+        body = Stack(
             *(SameConv(1, 16, 4, 2, (28, 28)), nn.ReLU()),
             *(SameConv(16, 32, 4, 2, (14, 14)), nn.ReLU()),
             *(SameConv(32, 64, 4, 2, (7, 7)), nn.ReLU()),

@@ -11,7 +11,7 @@ import math
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from wiseale.networks.windows import Link, Windows
+from wiseale.networks.products import Axis, Convolution
 
 
 def same_size(size: tuple[int, ...], stride: int) -> tuple[int, ...]:
@@ -35,7 +35,7 @@ class SameConv(nn.Module):
 
     Attributes:
         out: spatial size of the output.
-        link: another way to train it on a CPU, which :class:`~wiseale.networks.stack.Stack` takes; None for images.
+        geometry: for another way to train it on a CPU, which :class:`~wiseale.networks.stack.Stack` takes.
     """
 
     def __init__(self, inputs: int, outputs: int, kernel: int, stride: int, size: tuple[int, ...]) -> None:
@@ -49,8 +49,9 @@ class SameConv(nn.Module):
         self.outside = [] if even else [side for total in reversed(totals) for side in (total // 2, total - total // 2)]
         convolution = (nn.Conv1d, nn.Conv2d)[len(size) - 1]
         self.convolution = convolution(inputs, outputs, kernel, stride, padding=inside)  # type: ignore[arg-type]
-        windows = Windows(size[0], self.out[0], kernel, stride, totals[0] // 2) if len(size) == 1 else None
-        self.link = Link(windows, lengthens=False) if windows else None
+        lefts = [total // 2 for total in totals]
+        axes = [Axis(n, o, kernel, stride, left) for n, o, left in zip(size, self.out, lefts, strict=True)]
+        self.geometry = Convolution.of(axes, inputs, outputs)
 
     def forward(self, x: Tensor) -> Tensor:
         """Convolve."""
@@ -61,7 +62,7 @@ class SameConvTranspose(nn.Module):
     """A transposed convolution of (M, channels, *size) to ``size · stride``, or cropped on the right to ``out``.
 
     Attributes:
-        link: as in :class:`SameConv`.
+        geometry: as in :class:`SameConv`.
     """
 
     def __init__(
@@ -79,8 +80,8 @@ class SameConvTranspose(nn.Module):
         convolution = (nn.ConvTranspose1d, nn.ConvTranspose2d)[len(size) - 1]
         left = max(kernel - stride, 0) // 2
         self.convolution = convolution(inputs, outputs, kernel, stride, padding=left, output_padding=missing)
-        windows = Windows(self.out[0], size[0], kernel, stride, left) if len(size) == 1 else None
-        self.link = Link(windows, lengthens=True) if windows else None
+        axes = [Axis(o, n, kernel, stride, left) for n, o in zip(size, self.out, strict=True)]
+        self.geometry = Convolution.of(axes, outputs, inputs)
 
     def forward(self, x: Tensor) -> Tensor:
         """Convolve, then drop what is left over on the right."""

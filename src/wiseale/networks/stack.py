@@ -1,27 +1,29 @@
-"""Layers in sequence, whose runs of convolutions are trained as one function of batch-minor signals."""
+"""Layers in sequence, whose runs of convolutions are trained by the compiled kernel."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
+from wiseale.native import native
+from wiseale.networks.products import SAMPLES
+from wiseale.networks.programs import Layer, Programs
 from wiseale.networks.same_padding import SameConv, SameConvTranspose
-from wiseale.networks.windows import Link, with_room
 
-_FEWEST_ROWS = 16  # of a batch, below which the products are too narrow
+_FEWEST_ROWS = 8  # of a batch, below which the kernel's tiles are not full
 
 
 class Stack(nn.Sequential):
-    """``nn.Sequential``, names of parameters included; faster where a CPU trains long one-dimensional kernels.
+    """``nn.Sequential``, names of parameters included; faster where a CPU trains convolutions.
 
-    With the paper's sine network that is 1.4 times; with shorter kernels and more channels torch's own layers are the
-    faster ones. Each run of convolutions and their ReLUs is then one autograd function: signals stay batch-minor
-    between its layers, every layer writes where the next one reads, and the gradient is written out; it can be taken
-    once, not twice. Elsewhere, and where a graph is being recorded, the layers are called one by one.
+    Each run of convolutions and their ReLUs is then one autograd function around the compiled kernel, which takes a few
+    samples through all of its layers before the next ones; its gradient can be taken once, not twice. Elsewhere, and
+    where a graph is being recorded, the layers are torch's own and called one by one.
     """
 
     def __init__(self, *layers: nn.Module) -> None:
@@ -38,85 +40,110 @@ class Stack(nn.Sequential):
 
 
 def _trains_on_cpu(x: Tensor) -> bool:
-    """Whether runs are worth it: float32 on a CPU, with a gradient, enough rows, and no graph is recorded."""
+    """Whether runs are worth it: float32 on a CPU, with a gradient, enough rows, no graph recorded, kernels at hand."""
     if torch.compiler.is_compiling() or torch.compiler.is_exporting():  # first: then the number of rows is a symbol
         return False
     plain = x.device.type == "cpu" and x.dtype == torch.float32 and not torch.is_autocast_enabled("cpu")
-    return plain and torch.is_grad_enabled() and len(x) >= _FEWEST_ROWS
+    return plain and torch.is_grad_enabled() and len(x) >= _FEWEST_ROWS and _has_kernels()
+
+
+def _has_kernels() -> bool:
+    """Whether there are kernels, for all of torch's threads."""
+    return native().library is not None and (native().parallel or torch.get_num_threads() == 1)
 
 
 class Run:
     """Convolutions one after the other, with the ReLUs that follow them."""
 
     def __init__(self) -> None:
-        self.layers: list[SameConv | SameConvTranspose] = []
-        self.links: list[Link] = []
+        self.modules: list[SameConv | SameConvTranspose] = []
         self.relu: list[bool] = []
 
+    def takes(self, module: SameConv | SameConvTranspose) -> bool:
+        """Whether this one can come next: signals that need room around them come from outside or go there."""
+        if not self.modules:
+            return True
+        before = self.modules[-1]
+        ends = isinstance(before, SameConvTranspose) and before.geometry.together > 1
+        starts = isinstance(module, SameConv) and module.geometry.together > 1
+        return not ends and not starts
+
+    @cached_property
+    def programs(self) -> Programs:
+        """For the kernel."""
+        return Programs(
+            [
+                Layer(module.geometry, isinstance(module, SameConvTranspose), relu)
+                for module, relu in zip(self.modules, self.relu, strict=True)
+            ]
+        )
+
     def __call__(self, x: Tensor) -> Tensor:
-        """(M, C, L) to (M, N, L')."""
-        parameters = [p for layer in self.layers for p in (layer.convolution.weight, layer.convolution.bias)]
-        y: Tensor = _Convolutions.apply(x, self.links, self.relu, *parameters)  # type: ignore[no-untyped-call]
+        """(M, C, *size) to (M, N, *size')."""
+        parameters = [p for module in self.modules for p in (module.convolution.weight, module.convolution.bias)]
+        y: Tensor = _Convolutions.apply(x, self.programs, *parameters)  # type: ignore[no-untyped-call]
         return y
 
 
 class _Convolutions(torch.autograd.Function):
-    """(M, C, L) to (M, N, L') through all links."""
+    """(M, C, *size) to (M, N, *size') through all layers of a run."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, links: list[Link], relu: list[bool], *parameters: Tensor) -> Tensor:
-        weights, biases = parameters[::2], parameters[1::2]
-        size, channels, length = x.shape
-        signal, inside = with_room(x, links[0].room, length, channels, size)
-        inside.copy_(x.permute(2, 1, 0))
-        signals = [signal]
-        rooms = [*(link.room for link in links[1:]), (0, 0)]
-        for link, room, weight, bias, cut in zip(links, rooms, weights, biases, relu, strict=True):
-            signal, inside = with_room(x, room, link.made, len(bias), size)
-            link.forward(signals[-1], weight, inside).add_(bias[:, None])
-            if cut:
-                inside.relu_()
-            signals.append(signal)
-        ctx.links, ctx.rooms, ctx.relu = links, rooms, relu
-        ctx.save_for_backward(*weights, *signals)
-        return signal.permute(2, 1, 0).contiguous()
+    def forward(ctx: Any, x: Tensor, programs: Programs, *parameters: Tensor) -> Tensor:
+        x, parameters = x.contiguous(), tuple(p.contiguous() for p in parameters)
+        size, weights, biases = len(x), parameters[::2], parameters[1::2]
+        rows, columns, channels = programs.layers[-1].outside
+        y = x.new_empty((size, channels, columns) if x.ndim == 3 else (size, channels, rows, columns))
+        scratch = x.new_empty(programs.scratch.floats(size))
+        addresses = [tensor.data_ptr() for tensor in (x, y, *weights, *biases)]
+        programs.forwards([addresses + programs.scratch.addresses(scratch, size)] * threads_for(size), size)
+        ctx.programs, ctx.x_shape = programs, x.shape
+        ctx.save_for_backward(y, scratch, *weights)
+        return y
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        count = len(ctx.links)
-        weights, signals = ctx.saved_tensors[:count], ctx.saved_tensors[count:]
-        arriving: Tensor | None = gradient.permute(2, 1, 0)
-        to_parameters: list[Tensor] = []
-        for i in reversed(range(count)):
-            assert arriving is not None
-            link, before = ctx.links[i], ctx.rooms[i][0]
-            gradient, inside = with_room(arriving, link.gradient_room, *arriving.shape)
-            if ctx.relu[i]:
-                output = signals[i + 1][before : before + link.made]
-                torch.ops.aten.threshold_backward.grad_input(arriving, output, 0, grad_input=inside)
-            else:
-                inside.copy_(arriving)
-            to_parameters += [inside.sum((0, 2)), link.to_weight(signals[i], gradient)]
-            arriving = link.to_input(gradient, weights[i]) if i or ctx.needs_input_grad[0] else None
-        to_x = None if arriving is None else arriving.permute(2, 1, 0)
-        return to_x, None, None, *reversed(to_parameters)
+        programs: Programs = ctx.programs
+        y, signals, *weights = ctx.saved_tensors
+        gradient, size, threads = gradient.contiguous(), len(y), threads_for(len(y))
+        scratch = y.new_empty(programs.gradient_scratch.floats(size))
+        to_x = y.new_empty(ctx.x_shape) if ctx.needs_input_grad[0] else None
+        to_weights = [torch.empty_like(weight) for weight in weights]
+        to_biases = [y.new_empty(channels) for channels in programs.channels]
+        found = [y.new_zeros(programs.found.floats(0)) for _ in range(threads)]
+        shared = [
+            *(gradient.data_ptr(), y.data_ptr(), 0 if to_x is None else to_x.data_ptr()),
+            *programs.signal_addresses(signals, size),
+            *(tensor.data_ptr() for tensor in (*weights, *to_weights, *to_biases)),
+            *programs.gradient_scratch.addresses(scratch, size),
+        ]
+        program = programs.backwards if to_x is None else programs.backwards_to_input
+        program([shared + programs.found.addresses(own, 0) for own in found], size)
+        return to_x, None, *(part for pair in zip(to_weights, to_biases, strict=True) for part in pair)
+
+
+def threads_for(samples: int) -> int:
+    """How many threads share the samples: torch's, if there is enough for all."""
+    return min(torch.get_num_threads(), -(-samples // SAMPLES))
 
 
 def _parts(layers: tuple[nn.Module, ...]) -> Iterator[nn.Module | Run]:
-    """The layers in order, convolutions that have links, and their ReLUs, taken together."""
+    """The layers in order, convolutions that the kernel takes, and their ReLUs, together."""
     run = Run()
     for layer in layers:
-        if isinstance(layer, SameConv | SameConvTranspose) and layer.link is not None:
-            run.layers.append(layer)
-            run.links.append(layer.link)
+        if isinstance(layer, SameConv | SameConvTranspose) and layer.geometry.possible:
+            if not run.takes(layer):
+                yield run
+                run = Run()
+            run.modules.append(layer)
             run.relu.append(False)
         elif isinstance(layer, nn.ReLU) and run.relu and not run.relu[-1]:
             run.relu[-1] = True
         else:
-            if run.layers:
+            if run.modules:
                 yield run
                 run = Run()
             yield layer
-    if run.layers:
+    if run.modules:
         yield run

@@ -1,0 +1,110 @@
+"""Kernels of our own in C, compiled on the machine that uses them, once; whoever calls them can do without."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import torch
+
+from wiseale.data import cache_root
+
+SWITCH = "WISEALE_NATIVE"
+"""Environment variable: 0 leaves everything to torch."""
+
+_SOURCE = Path(__file__).with_name("kernels.c")
+_ALWAYS = ("-O3", "-std=c11", "-shared", "-fPIC", "-Wno-psabi")
+_SECONDS = 120
+
+
+@dataclass(frozen=True)
+class Native:
+    """The compiled kernels, or None, and how that came about.
+
+    Attributes:
+        parallel: whether the kernels share torch's threads; else they use one.
+    """
+
+    library: ctypes.CDLL | None
+    state: str
+    parallel: bool = False
+
+
+@cache
+def native() -> Native:
+    """The kernels, compiled by the first process that asks on this machine and kept in the cache folder."""
+    if os.environ.get(SWITCH) == "0":
+        return Native(None, f"not used: ${SWITCH} is 0")
+    compiler = next(filter(None, map(shutil.which, (os.environ.get("CC") or "cc", "gcc", "clang"))), None)
+    if compiler is None:
+        return Native(None, "not used: no C compiler found")
+    try:
+        library = _load(_compiled(compiler, cache_root() / "native"))
+    except (OSError, subprocess.SubprocessError) as error:
+        return Native(None, f"not used: {str(error).splitlines()[0]}")
+    parallel = bool(library.wiseale_is_parallel())
+    threads = "torch's threads" if parallel else "one thread"
+    return Native(library, f"compiled by {Path(compiler).name} for {threads}", parallel)
+
+
+def _compiled(compiler: str, folder: Path) -> Path:
+    """The shared library made of this source by this compiler for this machine."""
+    version = subprocess.run([compiler, "--version"], capture_output=True, timeout=_SECONDS, check=True).stdout
+    made_of = (_SOURCE.read_bytes(), version, repr(list(_choices())).encode(), _machine().encode())
+    path = folder / f"kernels-{hashlib.sha256(b'|'.join(made_of)).hexdigest()[:20]}.so"
+    if not path.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder) as temporary:
+            os.replace(_compile(compiler, Path(temporary) / path.name), path)
+    return path
+
+
+def _compile(compiler: str, path: Path) -> Path:
+    """With the best flags this compiler knows."""
+    for flags in _choices():
+        command = [compiler, *_ALWAYS, str(_SOURCE), *flags, "-o", str(path)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False)
+        if done.returncode == 0:
+            return path
+    raise OSError(f"{Path(compiler).name} cannot compile {_SOURCE.name}: {done.stderr.strip() or done.returncode}")
+
+
+def _choices() -> Iterator[tuple[str, ...]]:
+    """Flags for this machine's instructions and torch's threads, then for less."""
+    for threads in (("-fopenmp", "-Wl,--as-needed", *_threads_of_torch()), ()):
+        yield from ((*machine, *threads) for machine in (("-march=native",), ("-mcpu=native",), ()))
+
+
+def _threads_of_torch() -> list[str]:
+    """The OpenMP library that came with torch: a second one would keep threads of its own, in the way of torch's."""
+    home = Path(torch.__file__).parent
+    found = [*home.glob("lib/libgomp*.so*"), *home.with_name("torch.libs").glob("libgomp*.so*")]
+    return [str(path) for path in found[:1]]
+
+
+def _machine() -> str:
+    """What the compiler's choice of instructions depends on: a cache folder may be shared between machines."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+        features = next((line for line in lines if line.startswith(("flags", "Features"))), "")
+    except OSError:
+        features = platform.processor()
+    return f"{platform.system()} {platform.machine()} {features}"
+
+
+def _load(path: Path) -> ctypes.CDLL:
+    library = ctypes.CDLL(str(path))
+    address, number = ctypes.c_void_p, ctypes.c_int64
+    library.wiseale_convolve.argtypes = (address, number, address, address, address, number, number, number)
+    library.wiseale_convolve.restype = None
+    library.wiseale_is_parallel.restype = ctypes.c_int
+    return library

@@ -1,0 +1,247 @@
+/* What torch has no fast operation for, on a CPU: compiled where it is used (see __init__.py).
+
+   Convolutions. Signals are stored sample by sample, positions in order, channels last. Every result of a convolution, of
+   its adjoint and of their gradients is then a sum of products of contiguous stretches with a matrix, or of outer
+   products; which stretches is written down in tables (wiseale.networks.products). Here are the loops over these tables.
+
+   Rows. Bytes of chosen rows, widened to float32. */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define LANES 16 /* floats handled together; a machine with shorter registers uses several for them */
+#if defined(__AVX512F__)
+#define ROWS 16 /* as many sums of LANES floats as stay in registers */
+#elif defined(__AVX__) || defined(__aarch64__)
+#define ROWS 4
+#else
+#define ROWS 2
+#endif
+#define SAMPLES 16 /* taken through all operations before the next ones: what they share stays in cache */
+
+typedef float lanes __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
+typedef int32_t bits __attribute__((vector_size(4 * LANES)));
+#define INLINED static inline __attribute__((always_inline))
+
+/* result = Σ over pieces of stretch · matrix, for one position */
+typedef struct {
+    int64_t from, matrix, to; /* where, in floats: in a sample of the input, in the matrices, in a sample of the result */
+    int64_t pieces, length;   /* stretches, and the floats of each */
+} Product;
+
+/* result += Σ over positions of long · shortᵀ, for one place of the kernel */
+typedef struct {
+    int64_t of_long, of_short, to;
+    int64_t rows, columns; /* of positions */
+} Outer;
+
+enum { PICK, ENTER, PRODUCTS, OUTERS, SUMS, LEAVE, GIVE };
+
+typedef struct {
+    int64_t kind;
+    int64_t first, count;       /* rows of the table, or entries of the index */
+    int64_t a, a_sample;        /* input: its buffer, and the floats from one sample to the next */
+    int64_t b, b_sample;        /* matrices, or the short side of outer products */
+    int64_t c, c_sample;        /* result */
+    int64_t width;              /* channels of a result; a multiple of LANES in sums and products */
+    int64_t block;              /* floats of a matrix's LANES columns, which lie together */
+    int64_t a_row, b_row;       /* from one piece, or one row of positions, to the next */
+    int64_t a_column, b_column; /* from one position to the next; entering: zeros to the left and right of a row */
+    int64_t height;             /* of a tile of outer products; rows of positions */
+    int64_t bias, positive;     /* buffers, or -1: added first; keep only where this is positive */
+    int64_t relu;
+} Operation;
+
+INLINED lanes load(const float *at) { return *(const lanes *)at; }
+INLINED void store(float *at, lanes value) { *(lanes *)at = value; }
+INLINED lanes where_positive(lanes value, lanes condition)
+{
+    const lanes zero = {0};
+    return (lanes)((bits)value & (bits)(condition > zero));
+}
+
+INLINED void product_tile(const Operation *o, const Product *p, const float *a, const float *b, float *c,
+                          const float *bias, const float *positive, const int rows)
+{
+    lanes sum[ROWS];
+    for (int s = 0; s < rows; s++) sum[s] = bias ? load(bias) : (lanes){0};
+    for (int64_t piece = 0; piece < p->pieces; piece++) {
+        const float *x = a + piece * o->a_row, *w = b + piece * o->b_row;
+        for (int64_t k = 0; k < p->length; k++, w += LANES) {
+            const lanes row = load(w);
+            for (int s = 0; s < rows; s++) sum[s] += x[s * o->a_sample + k] * row;
+        }
+    }
+    for (int s = 0; s < rows; s++) {
+        lanes value = sum[s];
+        if (o->relu) value = where_positive(value, value);
+        if (positive) value = where_positive(value, load(positive + s * o->c_sample));
+        store(c + s * o->c_sample, value);
+    }
+}
+
+static void products(const Operation *o, const Product *table, float *const *at, int64_t first, int64_t last)
+{
+    for (int64_t n = 0; n < o->width; n += LANES)
+        for (const Product *p = table + o->first; p < table + o->first + o->count; p++) {
+            const float *a = at[o->a] + p->from, *b = at[o->b] + p->matrix + n / LANES * o->block;
+            const float *bias = o->bias < 0 ? NULL : at[o->bias] + n;
+            int64_t s = first;
+#define TILES(rows) \
+    for (; s + rows <= last; s += rows) { \
+        const int64_t to = s * o->c_sample + p->to + n; \
+        product_tile(o, p, a + s * o->a_sample, b, at[o->c] + to, bias, o->positive < 0 ? NULL : at[o->positive] + to, rows); \
+    }
+            TILES(ROWS)
+            TILES(2)
+            TILES(1)
+#undef TILES
+        }
+}
+
+INLINED void outer_tile(const Operation *o, const Outer *p, const float *a, const float *b, float *c, int64_t samples,
+                        const int rows)
+{
+    lanes sum[ROWS];
+    for (int t = 0; t < rows; t++) sum[t] = (lanes){0};
+    for (int64_t s = 0; s < samples; s++)
+        for (int64_t row = 0; row < p->rows; row++) {
+            const float *x = a + s * o->a_sample + row * o->a_row, *g = b + s * o->b_sample + row * o->b_row;
+            for (int64_t column = 0; column < p->columns; column++, x += o->a_column, g += o->b_column) {
+                const lanes y = load(g);
+                for (int t = 0; t < rows; t++) sum[t] += x[t] * y;
+            }
+        }
+    for (int t = 0; t < rows; t++) store(c + t * LANES, load(c + t * LANES) + sum[t]);
+}
+
+static void outers(const Operation *o, const Outer *table, float *const *at, int64_t first, int64_t last)
+{
+    for (int64_t n = 0; n < o->width; n += LANES)
+        for (const Outer *p = table + o->first; p < table + o->first + o->count; p++) {
+            const float *a = at[o->a] + first * o->a_sample + p->of_long;
+            const float *b = at[o->b] + first * o->b_sample + p->of_short + n;
+            float *c = at[o->c] + n / LANES * o->block + p->to;
+            int64_t t = 0;
+#define TILES(rows) \
+    for (; t + rows <= o->height; t += rows) outer_tile(o, p, a + t, b, c + t * LANES, last - first, rows);
+            TILES(ROWS)
+            TILES(2)
+            TILES(1)
+#undef TILES
+        }
+}
+
+static void sums(const Operation *o, float *const *at, int64_t first, int64_t last)
+{
+    int64_t n = 0;
+    for (; n + LANES <= o->width; n += LANES) {
+        lanes sum = {0};
+        for (int64_t s = first; s < last; s++)
+            for (int64_t p = 0; p < o->count; p++) sum += load(at[o->a] + s * o->a_sample + p * o->width + n);
+        store(at[o->c] + n, load(at[o->c] + n) + sum);
+    }
+    for (; n < o->width; n++) {
+        double sum = 0;
+        for (int64_t s = first; s < last; s++)
+            for (int64_t p = 0; p < o->count; p++) sum += at[o->a][s * o->a_sample + p * o->width + n];
+        at[o->c][n] += sum;
+    }
+}
+
+/* Channels first, as torch has them, to channels last. */
+static void enter(const Operation *o, float *const *at, int64_t first, int64_t last)
+{
+    const int64_t columns = o->count / o->height, channels = o->width, left = o->a_column, right = o->b_column;
+    for (int64_t s = first; s < last; s++) {
+        const float *from = at[o->a] + s * o->a_sample, *positive = o->positive < 0 ? NULL : at[o->positive] + s * o->a_sample;
+        float *to = at[o->c] + s * o->c_sample;
+        for (int64_t row = 0; row < o->height; row++) {
+            for (int64_t i = 0; i < left * channels; i++) *to++ = 0;
+            for (int64_t p = row * columns; p < (row + 1) * columns; p++)
+                for (int64_t c = 0; c < channels; c++) {
+                    const int64_t i = c * o->count + p;
+                    *to++ = positive && !(positive[i] > 0) ? 0 : from[i];
+                }
+            for (int64_t i = 0; i < right * channels; i++) *to++ = 0;
+        }
+    }
+}
+
+/* And back. */
+static void leave(const Operation *o, float *const *at, int64_t first, int64_t last)
+{
+    for (int64_t s = first; s < last; s++) {
+        const float *from = at[o->a] + s * o->a_sample;
+        float *to = at[o->c] + s * o->c_sample;
+        for (int64_t c = 0; c < o->width; c++)
+            for (int64_t p = 0; p < o->count; p++) *to++ = from[p * o->width + c];
+    }
+}
+
+/* One thread's share: some samples at a time through all operations. */
+static void work(const Operation *operations, int64_t count, const void *table, float *const *at, int64_t first, int64_t last)
+{
+    for (int64_t s = first; s < last; s += SAMPLES) {
+        const int64_t end = s + SAMPLES < last ? s + SAMPLES : last;
+        for (const Operation *o = operations; o < operations + count; o++) switch (o->kind) {
+                case ENTER: enter(o, at, s, end); break;
+                case PRODUCTS: products(o, table, at, s, end); break;
+                case OUTERS: outers(o, table, at, s, end); break;
+                case SUMS: sums(o, at, s, end); break;
+                case LEAVE: leave(o, at, s, end); break;
+            }
+    }
+}
+
+/* Entries of a weight in another order; -1 stands for zero. */
+static void pick(const Operation *o, const int32_t *index, float *const *at)
+{
+    const float *from = at[o->a];
+    float *to = at[o->c];
+    index += o->first;
+    for (int64_t i = 0; i < o->count; i++) to[i] = index[i] < 0 ? 0 : from[index[i]];
+}
+
+/* Entries of a gradient in another order, summed over the threads that found parts of it. */
+static void give(const Operation *o, const int32_t *index, float *const *at, int64_t buffers, int64_t threads)
+{
+    float *to = at[o->c];
+    index += o->first;
+    for (int64_t i = 0; i < o->count; i++) {
+        float sum = 0;
+        for (int64_t t = 0; t < threads; t++) sum += at[t * buffers + o->a][index[i]];
+        to[i] = sum;
+    }
+}
+
+int wiseale_is_parallel(void)
+{
+#ifdef _OPENMP
+    return 1;
+#else
+    return 0;
+#endif
+}
+
+/* All operations on all samples; `at` has a row of `buffers` pointers for each thread. */
+void wiseale_convolve(const Operation *operations, int64_t count, const void *table, const int32_t *index,
+                      float *const *at, int64_t buffers, int64_t samples, int64_t threads)
+{
+    const int64_t blocks = (samples + SAMPLES - 1) / SAMPLES;
+    const Operation *end = operations + count;
+#pragma omp parallel num_threads(threads)
+    {
+#pragma omp for schedule(dynamic, 1)
+        for (const Operation *o = operations; o < end; o++)
+            if (o->kind == PICK) pick(o, index, at);
+#pragma omp for schedule(static, 1)
+        for (int64_t i = 0; i < threads; i++) {
+            const int64_t first = blocks * i / threads * SAMPLES, last = blocks * (i + 1) / threads * SAMPLES;
+            work(operations, count, table, at + i * buffers, first, last < samples ? last : samples);
+        }
+#pragma omp for schedule(dynamic, 1)
+        for (const Operation *o = operations; o < end; o++)
+            if (o->kind == GIVE) give(o, index, at, buffers, threads);
+    }
+}
