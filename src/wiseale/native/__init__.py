@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+import math
 import os
 import platform
 import shutil
@@ -15,6 +16,7 @@ from functools import cache
 from pathlib import Path
 
 import torch
+from torch import Tensor
 
 from wiseale.data import cache_root
 
@@ -106,5 +108,31 @@ def _load(path: Path) -> ctypes.CDLL:
     address, number = ctypes.c_void_p, ctypes.c_int64
     library.wiseale_convolve.argtypes = (address, number, address, address, address, number, number, number)
     library.wiseale_convolve.restype = None
+    library.wiseale_widen.argtypes = (address, number, number, address, number, ctypes.c_float, address, number)
+    library.wiseale_widen.restype = ctypes.c_int
     library.wiseale_is_parallel.restype = ctypes.c_int
     return library
+
+
+class Widening:
+    """``rows[chosen].float() * scale`` for bytes on the CPU, in one pass over them; the rows are only read."""
+
+    def __init__(self, rows: Tensor, scale: float) -> None:
+        library = native().library
+        assert library is not None
+        assert rows.dtype == torch.uint8
+        assert rows.is_contiguous()
+        self._kernel = library.wiseale_widen
+        self._rows = rows  # kept: its memory is read
+        self._source = rows.data_ptr(), len(rows), math.prod(rows.shape[1:])
+        self._scale = scale
+
+    def __call__(self, chosen: Tensor) -> Tensor:
+        """Rows at these positions, float32."""
+        chosen = chosen.to(torch.int64).contiguous()
+        result = torch.empty(len(chosen), *self._rows.shape[1:])
+        threads = torch.get_num_threads() if native().parallel else 1
+        into = result.data_ptr(), threads
+        if not self._kernel(*self._source, chosen.data_ptr(), len(chosen), self._scale, *into):
+            raise IndexError(f"rows {chosen.min()} to {chosen.max()} asked for: there are {len(self._rows)}")
+        return result

@@ -17,6 +17,7 @@
 #else
 #define ROWS 2
 #endif
+#define LINE 64 /* bytes that come from memory together */
 #define SAMPLES 16 /* taken through all operations before the next ones: what they share stays in cache */
 
 typedef float lanes __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
@@ -39,7 +40,7 @@ enum { PICK, ENTER, PRODUCTS, OUTERS, SUMS, LEAVE, GIVE };
 
 typedef struct {
     int64_t kind;
-    int64_t first, count;       /* rows of the table, or entries of the index */
+    int64_t first, number;      /* rows of the table, or entries of the index; positions, where there is neither */
     int64_t a, a_sample;        /* input: its buffer, and the floats from one sample to the next */
     int64_t b, b_sample;        /* matrices, or the short side of outer products */
     int64_t c, c_sample;        /* result */
@@ -83,7 +84,7 @@ INLINED void product_tile(const Operation *o, const Product *p, const float *a, 
 static void products(const Operation *o, const Product *table, float *const *at, int64_t first, int64_t last)
 {
     for (int64_t n = 0; n < o->width; n += LANES)
-        for (const Product *p = table + o->first; p < table + o->first + o->count; p++) {
+        for (const Product *p = table + o->first; p < table + o->first + o->number; p++) {
             const float *a = at[o->a] + p->from, *b = at[o->b] + p->matrix + n / LANES * o->block;
             const float *bias = o->bias < 0 ? NULL : at[o->bias] + n;
             int64_t s = first;
@@ -118,7 +119,7 @@ INLINED void outer_tile(const Operation *o, const Outer *p, const float *a, cons
 static void outers(const Operation *o, const Outer *table, float *const *at, int64_t first, int64_t last)
 {
     for (int64_t n = 0; n < o->width; n += LANES)
-        for (const Outer *p = table + o->first; p < table + o->first + o->count; p++) {
+        for (const Outer *p = table + o->first; p < table + o->first + o->number; p++) {
             const float *a = at[o->a] + first * o->a_sample + p->of_long;
             const float *b = at[o->b] + first * o->b_sample + p->of_short + n;
             float *c = at[o->c] + n / LANES * o->block + p->to;
@@ -138,13 +139,13 @@ static void sums(const Operation *o, float *const *at, int64_t first, int64_t la
     for (; n + LANES <= o->width; n += LANES) {
         lanes sum = {0};
         for (int64_t s = first; s < last; s++)
-            for (int64_t p = 0; p < o->count; p++) sum += load(at[o->a] + s * o->a_sample + p * o->width + n);
+            for (int64_t p = 0; p < o->number; p++) sum += load(at[o->a] + s * o->a_sample + p * o->width + n);
         store(at[o->c] + n, load(at[o->c] + n) + sum);
     }
     for (; n < o->width; n++) {
         double sum = 0;
         for (int64_t s = first; s < last; s++)
-            for (int64_t p = 0; p < o->count; p++) sum += at[o->a][s * o->a_sample + p * o->width + n];
+            for (int64_t p = 0; p < o->number; p++) sum += at[o->a][s * o->a_sample + p * o->width + n];
         at[o->c][n] += sum;
     }
 }
@@ -152,20 +153,24 @@ static void sums(const Operation *o, float *const *at, int64_t first, int64_t la
 /* Channels first, as torch has them, to channels last. */
 static void enter(const Operation *o, float *const *at, int64_t first, int64_t last)
 {
-    const int64_t columns = o->count / o->height, channels = o->width, left = o->a_column, right = o->b_column;
-    for (int64_t s = first; s < last; s++) {
-        const float *from = at[o->a] + s * o->a_sample, *positive = o->positive < 0 ? NULL : at[o->positive] + s * o->a_sample;
-        float *to = at[o->c] + s * o->c_sample;
+    const int64_t columns = o->number / o->height, channels = o->width, left = o->a_column, right = o->b_column;
+    for (int64_t s = first; s < last; s++)
         for (int64_t row = 0; row < o->height; row++) {
-            for (int64_t i = 0; i < left * channels; i++) *to++ = 0;
-            for (int64_t p = row * columns; p < (row + 1) * columns; p++)
-                for (int64_t c = 0; c < channels; c++) {
-                    const int64_t i = c * o->count + p;
-                    *to++ = positive && !(positive[i] > 0) ? 0 : from[i];
-                }
-            for (int64_t i = 0; i < right * channels; i++) *to++ = 0;
+            float *to = at[o->c] + s * o->c_sample + row * (left + columns + right) * channels;
+            for (int64_t i = 0; i < left * channels; i++) to[i] = 0;
+            to += left * channels;
+            for (int64_t c = 0; c < channels; c++) {
+                const int64_t start = s * o->a_sample + c * o->number + row * columns;
+                const float *from = at[o->a] + start;
+                if (o->positive < 0)
+                    for (int64_t p = 0; p < columns; p++) to[p * channels + c] = from[p];
+                else
+                    for (int64_t p = 0; p < columns; p++)
+                        to[p * channels + c] = at[o->positive][start + p] > 0 ? from[p] : 0;
+            }
+            to += columns * channels;
+            for (int64_t i = 0; i < right * channels; i++) to[i] = 0;
         }
-    }
 }
 
 /* And back. */
@@ -175,7 +180,7 @@ static void leave(const Operation *o, float *const *at, int64_t first, int64_t l
         const float *from = at[o->a] + s * o->a_sample;
         float *to = at[o->c] + s * o->c_sample;
         for (int64_t c = 0; c < o->width; c++)
-            for (int64_t p = 0; p < o->count; p++) *to++ = from[p * o->width + c];
+            for (int64_t p = 0; p < o->number; p++) *to++ = from[p * o->width + c];
     }
 }
 
@@ -200,7 +205,7 @@ static void pick(const Operation *o, const int32_t *index, float *const *at)
     const float *from = at[o->a];
     float *to = at[o->c];
     index += o->first;
-    for (int64_t i = 0; i < o->count; i++) to[i] = index[i] < 0 ? 0 : from[index[i]];
+    for (int64_t i = 0; i < o->number; i++) to[i] = index[i] < 0 ? 0 : from[index[i]];
 }
 
 /* Entries of a gradient in another order, summed over the threads that found parts of it. */
@@ -208,10 +213,9 @@ static void give(const Operation *o, const int32_t *index, float *const *at, int
 {
     float *to = at[o->c];
     index += o->first;
-    for (int64_t i = 0; i < o->count; i++) {
-        float sum = 0;
-        for (int64_t t = 0; t < threads; t++) sum += at[t * buffers + o->a][index[i]];
-        to[i] = sum;
+    for (int64_t t = 0; t < threads; t++) {
+        const float *from = at[t * buffers + o->a];
+        for (int64_t i = 0; i < o->number; i++) to[i] = (t ? to[i] : 0) + from[index[i]];
     }
 }
 
@@ -244,4 +248,25 @@ void wiseale_convolve(const Operation *operations, int64_t count, const void *ta
         for (const Operation *o = operations; o < end; o++)
             if (o->kind == GIVE) give(o, index, at, buffers, threads);
     }
+}
+
+/* Chosen rows of bytes as floats, scaled; nothing, and 0, if one of them is not among those there are. */
+int wiseale_widen(const uint8_t *bytes, int64_t rows, int64_t length, const int64_t *chosen, int64_t count, float scale,
+                  float *to, int64_t threads)
+{
+    for (int64_t i = 0; i < count; i++)
+        if (chosen[i] < 0 || chosen[i] >= rows) return 0;
+#pragma omp parallel for schedule(static) num_threads(threads)
+    for (int64_t i = 0; i < count; i++) {
+        const uint8_t *restrict from = bytes + chosen[i] * length;
+        float *restrict into = to + i * length;
+        const uint8_t *next = bytes + chosen[i + 1 < count ? i + 1 : i] * length;
+        int64_t k = 0;
+        for (; k + LINE <= length; k += LINE) {
+            __builtin_prefetch(next + k);
+            for (int64_t j = k; j < k + LINE; j++) into[j] = (float)from[j] * scale;
+        }
+        for (; k < length; k++) into[k] = (float)from[k] * scale;
+    }
+    return 1;
 }

@@ -12,6 +12,7 @@ from wiseale.config import setting
 from wiseale.errors import ConfigError
 from wiseale.networks.model import NetworkSettings, Pair
 from wiseale.networks.same_padding import SameConv, SameConvTranspose, same_size
+from wiseale.networks.stack import Stack
 
 
 @dataclass(frozen=True)
@@ -33,12 +34,12 @@ class _Conv(NetworkSettings):
         down: list[nn.Module] = []
         for (inputs, outputs), size in zip(pairwise(channels), sizes[:-1], strict=True):
             down += [SameConv(inputs, outputs, self.kernel, 2, size), nn.ReLU()]
-        body = nn.Sequential(*down, nn.Flatten(), nn.Linear(flat, self.hidden), nn.ReLU())
+        body = Stack(*down, nn.Flatten(), nn.Linear(flat, self.hidden), nn.ReLU())
 
         up: list[nn.Module] = []
         for (outputs, inputs), (out, size) in zip(pairwise(channels), pairwise(sizes), strict=True):
             up = [nn.ReLU(), SameConvTranspose(inputs, outputs, self.kernel, 2, size, out), *up]
-        decoder = nn.Sequential(
+        decoder = Stack(
             nn.Linear(latent_dim, self.hidden),
             nn.ReLU(),
             nn.Linear(self.hidden, flat),

@@ -10,6 +10,7 @@ from wiseale.config import setting
 from wiseale.errors import ConfigError
 from wiseale.networks.model import NetworkSettings, Pair
 from wiseale.networks.same_padding import SameConv, SameConvTranspose
+from wiseale.networks.stack import Stack
 
 
 @dataclass(frozen=True)
@@ -27,14 +28,14 @@ class PaperCeleba(NetworkSettings):
             raise ConfigError(f"network paper_celeba needs images of 64 x 64, got {x_shape}: try conv2d")
         colours = x_shape[0]
         c1, c2, c3, c4 = (max(1, round(self.width * filters)) for filters in (128, 256, 512, 1024))
-        body = nn.Sequential(
+        body = Stack(
             *(SameConv(colours, c1, 5, 2, (64, 64)), nn.ReLU()),
             *(SameConv(c1, c2, 5, 2, (32, 32)), nn.ReLU()),
             *(SameConv(c2, c3, 5, 2, (16, 16)), nn.ReLU()),
             *(SameConv(c3, c4, 5, 2, (8, 8)), nn.ReLU()),
             nn.Flatten(),
         )
-        decoder = nn.Sequential(
+        decoder = Stack(
             *(nn.Linear(latent_dim, 8 * 8 * c4), nn.ReLU(), nn.Unflatten(1, (c4, 8, 8))),
             *(SameConvTranspose(c4, c3, 5, 2, (8, 8)), nn.BatchNorm2d(c3), nn.ReLU()),
             *(SameConvTranspose(c3, c2, 5, 2, (16, 16)), nn.BatchNorm2d(c2), nn.ReLU()),

@@ -20,10 +20,15 @@ def same_size(size: tuple[int, ...], stride: int) -> tuple[int, ...]:
 
 
 class Pointwise(nn.Conv1d):
-    """A convolution of kernel 1 on signals of length 1: a linear layer under a convolution's name and shapes."""
+    """A convolution of kernel 1 on signals of length 1: a linear layer under a convolution's name and shapes.
+
+    Attributes:
+        geometry: as in :class:`SameConv`.
+    """
 
     def __init__(self, inputs: int, outputs: int) -> None:
         super().__init__(inputs, outputs, 1)
+        self.geometry = Convolution.of([Axis(1, 1, 1, 1, 0)], inputs, outputs)
 
     def forward(self, x: Tensor) -> Tensor:
         """(M, inputs, 1) to (M, outputs, 1)."""

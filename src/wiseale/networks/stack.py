@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -11,11 +13,12 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from wiseale.native import native
-from wiseale.networks.products import SAMPLES
+from wiseale.networks.products import SAMPLES, Axis, Convolution
 from wiseale.networks.programs import Layer, Programs
-from wiseale.networks.same_padding import SameConv, SameConvTranspose
+from wiseale.networks.same_padding import Pointwise, SameConv, SameConvTranspose
 
 _FEWEST_ROWS = 8  # of a batch, below which the kernel's tiles are not full
+_MOST_LINEAR = 1 << 16  # entries of a linear layer's weight, above which torch's product is the faster one
 
 
 class Stack(nn.Sequential):
@@ -53,35 +56,77 @@ def _has_kernels() -> bool:
 
 
 class Run:
-    """Convolutions one after the other, with the ReLUs that follow them."""
+    """Layers one after the other that the kernel takes together: convolutions, linear layers behind them, ReLUs.
+
+    Linear layers by themselves are left to torch, which is as good at them.
+    """
 
     def __init__(self) -> None:
-        self.modules: list[SameConv | SameConvTranspose] = []
-        self.relu: list[bool] = []
+        self._holders: list[nn.Module] = []  # of weight and bias
+        self._layers: list[Layer] = []
+        self._shape: tuple[int, ...] = ()
 
-    def takes(self, module: SameConv | SameConvTranspose) -> bool:
-        """Whether this one can come next: signals that need room around them come from outside or go there."""
-        if not self.modules:
-            return True
-        before = self.modules[-1]
-        ends = isinstance(before, SameConvTranspose) and before.geometry.together > 1
-        starts = isinstance(module, SameConv) and module.geometry.together > 1
-        return not ends and not starts
+    def __bool__(self) -> bool:
+        return bool(self._layers)
+
+    def take(self, module: nn.Module) -> bool:
+        """Take this module, unless it cannot come next."""
+        if isinstance(module, nn.ReLU):
+            return self._take_relu()
+        if isinstance(module, nn.Flatten):
+            return self._take_flatten(module)
+        if isinstance(module, SameConv | SameConvTranspose):
+            shape = (module.convolution.out_channels, *module.out)
+            return self._take(module.convolution, module.geometry, isinstance(module, SameConvTranspose), shape)
+        if isinstance(module, Pointwise):
+            return self._take(module, module.geometry, False, (module.out_channels, 1))
+        if isinstance(module, nn.Linear) and len(self._shape) == 1 and module.weight.numel() <= _MOST_LINEAR:
+            return self._take(module, self._linear(module), False, (module.out_features,))
+        return False
+
+    def _take(self, holder: nn.Module, geometry: Convolution, lengthens: bool, shape: tuple[int, ...]) -> bool:
+        """Signals that need room around them come from outside or go there."""
+        last = self._layers[-1] if self._layers else None
+        ends = last is not None and last.gradient_room != (0, 0)
+        layer = Layer(geometry, lengthens, relu=False)
+        if not geometry.possible or ends or (last is not None and layer.room != (0, 0)):
+            return False
+        self._holders.append(holder)
+        self._layers.append(layer)
+        self._shape = shape
+        return True
+
+    def _take_relu(self) -> bool:
+        if not self._layers or self._layers[-1].relu:
+            return False
+        self._layers[-1] = replace(self._layers[-1], relu=True)
+        return True
+
+    def _take_flatten(self, module: nn.Flatten) -> bool:
+        if (
+            not self._layers
+            or (module.start_dim, module.end_dim) != (1, -1)
+            or self._layers[-1].gradient_room != (0, 0)
+        ):
+            return False
+        self._shape = (math.prod(self._shape),)
+        return True
+
+    def _linear(self, module: nn.Linear) -> Convolution:
+        """As a convolution whose kernel covers everything: its weights lie in the same order."""
+        rows, columns, channels = self._layers[-1].outside
+        axes = [Axis(size, 1, size, 1, 0) for size in (rows, columns)]
+        return Convolution.of(axes, channels, module.out_features)
 
     @cached_property
     def programs(self) -> Programs:
         """For the kernel."""
-        return Programs(
-            [
-                Layer(module.geometry, isinstance(module, SameConvTranspose), relu)
-                for module, relu in zip(self.modules, self.relu, strict=True)
-            ]
-        )
+        return Programs(self._layers)
 
     def __call__(self, x: Tensor) -> Tensor:
         """(M, C, *size) to (M, N, *size')."""
-        parameters = [p for module in self.modules for p in (module.convolution.weight, module.convolution.bias)]
-        y: Tensor = _Convolutions.apply(x, self.programs, *parameters)  # type: ignore[no-untyped-call]
+        parameters = [p for holder in self._holders for p in (holder.weight, holder.bias)]
+        y: Tensor = _Convolutions.apply(x, self.programs, self._shape, *parameters)  # type: ignore[no-untyped-call]
         return y
 
 
@@ -89,12 +134,10 @@ class _Convolutions(torch.autograd.Function):
     """(M, C, *size) to (M, N, *size') through all layers of a run."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, programs: Programs, *parameters: Tensor) -> Tensor:
+    def forward(ctx: Any, x: Tensor, programs: Programs, shape: tuple[int, ...], *parameters: Tensor) -> Tensor:
         x, parameters = x.contiguous(), tuple(p.contiguous() for p in parameters)
         size, weights, biases = len(x), parameters[::2], parameters[1::2]
-        rows, columns, channels = programs.layers[-1].outside
-        y = x.new_empty((size, channels, columns) if x.ndim == 3 else (size, channels, rows, columns))
-        scratch = x.new_empty(programs.scratch.floats(size))
+        y, scratch = x.new_empty(size, *shape), x.new_empty(programs.scratch.floats(size))
         addresses = [tensor.data_ptr() for tensor in (x, y, *weights, *biases)]
         programs.forwards([addresses + programs.scratch.addresses(scratch, size)] * threads_for(size), size)
         ctx.programs, ctx.x_shape = programs, x.shape
@@ -120,7 +163,7 @@ class _Convolutions(torch.autograd.Function):
         ]
         program = programs.backwards if to_x is None else programs.backwards_to_input
         program([shared + programs.found.addresses(own, 0) for own in found], size)
-        return to_x, None, *(part for pair in zip(to_weights, to_biases, strict=True) for part in pair)
+        return to_x, None, None, *(part for pair in zip(to_weights, to_biases, strict=True) for part in pair)
 
 
 def threads_for(samples: int) -> int:
@@ -129,21 +172,15 @@ def threads_for(samples: int) -> int:
 
 
 def _parts(layers: tuple[nn.Module, ...]) -> Iterator[nn.Module | Run]:
-    """The layers in order, convolutions that the kernel takes, and their ReLUs, together."""
+    """The layers in order, those that the kernel takes together in runs."""
     run = Run()
     for layer in layers:
-        if isinstance(layer, SameConv | SameConvTranspose) and layer.geometry.possible:
-            if not run.takes(layer):
-                yield run
-                run = Run()
-            run.modules.append(layer)
-            run.relu.append(False)
-        elif isinstance(layer, nn.ReLU) and run.relu and not run.relu[-1]:
-            run.relu[-1] = True
-        else:
-            if run.modules:
-                yield run
-                run = Run()
+        if run.take(layer):
+            continue
+        if run:
+            yield run
+            run = Run()
+        if not run.take(layer):
             yield layer
-    if run.modules:
+    if run:
         yield run

@@ -18,7 +18,8 @@ class Adam(torch.optim.Adam):
 
     def __init__(self, parameters: Iterable[nn.Parameter], lr: float, betas: tuple[float, float] = (0.9, 0.999)):
         super().__init__(parameters, lr=lr, betas=betas, fused=True)
-        self._moments: tuple[list[Tensor], ...] | None = None
+        self._moments: tuple[list[Tensor], list[Tensor]] | None = None
+        self._count: Tensor | None = None  # of steps, one for all parameters as long as every step changes all
 
     @property
     def parameters(self) -> list[nn.Parameter]:
@@ -36,14 +37,15 @@ class Adam(torch.optim.Adam):
         group = self.param_groups[0]
         group["lr"] = lr
         gradients = [parameter.grad for parameter in self.parameters]
-        if self._moments is None or any(gradient is None for gradient in gradients):
+        if self._moments is None or self._count is None or any(gradient is None for gradient in gradients):
+            self._write_count()
             self.step()
-            self._moments = self._all_moments()
+            self._look_up()
             return
-        means, squares, steps = self._moments
-        torch._foreach_add_(steps, 1)
+        means, squares = self._moments
+        self._count += 1
         torch._fused_adam_(
-            *(self.parameters, gradients, means, squares, [], steps),  # type: ignore[arg-type]
+            *(self.parameters, gradients, means, squares, [], [self._count] * len(means)),  # type: ignore[arg-type]
             lr=lr,
             beta1=group["betas"][0],
             beta2=group["betas"][1],
@@ -53,14 +55,26 @@ class Adam(torch.optim.Adam):
             maximize=False,
         )
 
-    def _all_moments(self) -> tuple[list[Tensor], ...] | None:
-        """Means, mean squares and numbers of steps; None while some parameter has not had a gradient."""
+    def _look_up(self) -> None:
+        """Means, mean squares and the number of steps, unless some parameter has had fewer than others."""
         states = [self.state[parameter] for parameter in self.parameters]
-        if not all(states):
-            return None
-        return tuple([state[name] for state in states] for name in ("exp_avg", "exp_avg_sq", "step"))
+        if all(states) and len({state["step"].item() for state in states}) == 1:
+            self._moments = [state["exp_avg"] for state in states], [state["exp_avg_sq"] for state in states]
+            self._count = states[0]["step"].clone()
+
+    def _write_count(self) -> None:
+        """Give every parameter's state the number of steps."""
+        if self._count is not None:
+            for parameter in self.parameters:
+                self.state[parameter]["step"].copy_(self._count)
+        self._moments, self._count = None, None
+
+    def state_dict(self) -> dict[str, Any]:
+        """The state, as torch's Adam has it."""
+        self._write_count()
+        return super().state_dict()
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Replace the state."""
         super().load_state_dict(state_dict)
-        self._moments = None
+        self._moments, self._count = None, None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +12,7 @@ import torch
 from torch import Tensor
 
 from wiseale.data.dataset import Array, Dataset, Reading, Rows
+from wiseale.native import Widening, native
 from wiseale.networks.model import Standardizer
 from wiseale.training.mapped_rows import MappedRows
 from wiseale.training.randomness import generator
@@ -44,6 +46,7 @@ class Batches:
         fits = rows.x.size * 4 * copies <= _IN_MEMORY_BYTES  # as many processes of this machine do the same
         self._stored = _view(rows.x)
         self._mapped = MappedRows.of(rows.x)
+        self._widening = self._one_pass()
         self._tensor: Tensor | None = None
         if fits and rows.reading != "dynamic":
             self._tensor = self._convert_all().to(self._device)
@@ -55,6 +58,8 @@ class Batches:
         """The rows at these positions, (k, *x_shape); ``counter`` keys the draws of dynamic binarisation."""
         if self._tensor is not None:
             return self._tensor.index_select(0, positions.to(self._device, non_blocking=True))
+        if self._widening is not None:
+            return self._take(positions, self._widening)
         stored = self.gather(positions)
         if stored.dtype == torch.uint8 and self._units is None and self._rows.reading != "dynamic":
             stored = stored.to(self._device, non_blocking=True)  # a quarter of the bytes, and widened over there
@@ -62,15 +67,27 @@ class Batches:
 
     def gather(self, positions: Tensor) -> Tensor:
         """The rows at these positions as they are stored, copied, on the CPU."""
+        stored = self._stored
+        if stored is None:
+            return self._take(positions, lambda rows: interpret(self._rows.x[rows.numpy()], "values"))
+        return self._take(positions, lambda rows: stored.index_select(0, rows))
+
+    def _take(self, positions: Tensor, read: Callable[[Tensor], Tensor]) -> Tensor:
+        """Read rows; of a mapped file, notice whether that waits for the disk."""
         rows = positions if self._index is None else self._index[positions]
-        if self._stored is None:
-            return interpret(self._rows.x[rows.numpy()], "values")
         if self._mapped is None:
-            return self._stored.index_select(0, rows)
+            return read(rows)
         waits = self._mapped.before_reading(rows)
-        stored = self._stored.index_select(0, rows)
+        taken = read(rows)
         self._mapped.after_reading(waits)
-        return stored
+        return taken
+
+    def _one_pass(self) -> Widening | None:
+        """What gathers bytes and makes them numbers from 0 to 1 at once, where that is all there is to do."""
+        stored, bare = self._stored, self._units is None and self._rows.reading == "unit"
+        if stored is None or stored.dtype != torch.uint8 or not bare or self._device.type != "cpu":
+            return None
+        return None if native().library is None else Widening(stored, 1 / 255)
 
     def read_part(self, positions: Tensor, counter: int, part: slice) -> Tensor:
         """``read(positions, counter)[part]``, without reading the other rows unless draws are made for all of them."""
