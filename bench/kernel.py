@@ -13,9 +13,11 @@ from torch import Tensor
 
 from bench.plain import Case, Epoch, plain
 from bench.table import Table, ratio_of_medians
-from bench.training import interleaved, ours
+from bench.training import interleaved, ours, without_kernels
+from wiseale import pair_sums
 from wiseale.data import load_dataset
 from wiseale.divergences import kl_aggregate_upper_bound
+from wiseale.native import native
 from wiseale.posterior import Posterior
 
 LOG_2PI = math.log(2 * math.pi)
@@ -49,22 +51,21 @@ def sizes(pairs: tuple[tuple[int, int], ...], repeats: int) -> Table:
     for m, d in pairs:
         q = some_posterior(m, d)
         calls = max(1, int(3e6 / (m * m * d)))
-        contenders = {"tiles": repeat(kl_aggregate_upper_bound, q, calls), "broadcast": repeat(broadcast, q, calls)}
+        contenders = {
+            "compiled": repeat(kl_aggregate_upper_bound, q, calls),
+            "torch": without_kernels(repeat(kl_aggregate_upper_bound, q, calls), pair_sums),
+            "broadcast": repeat(broadcast, q, calls),
+        }
         times = {name: [1e3 * s / calls for s in seconds] for name, seconds in interleaved(contenders, repeats).items()}
-        rows.append(
-            (
-                m,
-                d,
-                *(median(times[n]) for n in contenders),
-                ratio_of_medians(times["broadcast"], times["tiles"]),
-                off(q),
-            )
-        )
+        speeds = (ratio_of_medians(times["broadcast"], times[name]) for name in ("compiled", "torch"))
+        errors = off(q), without_kernels(lambda q=q: off(q), pair_sums)()
+        rows.append((m, d, *(median(times[name]) for name in contenders), *speeds, *errors))
     caption = (
-        f"Jensen bound, forward and backward, 1 thread: milliseconds, medians of {repeats} interleaved; gradient error "
-        "relative to the broadcast in float64."
+        f"Jensen bound, forward and backward, 1 thread: milliseconds, medians of {repeats} interleaved; errors of the "
+        f"gradient relative to the broadcast in float64. Kernels: {native().state}; without them torch runs, in tiles."
     )
-    return Table("kernel", caption, ("M", "d_z", "tiles", "broadcast", "broadcast / tiles", "error"), tuple(rows))
+    columns = ("M", "d_z", "compiled", "torch", "broadcast", "compiled, speed", "torch, speed", "error", "torch, error")
+    return Table("kernel", caption, columns, tuple(rows))
 
 
 def repeat(bound, q: Posterior, calls: int) -> Epoch:

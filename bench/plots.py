@@ -37,7 +37,7 @@ def kernel(table: Table) -> Figure:
     figure = new_figure(4, 2.8)
     ax = figure.subplots()
     for number, d in enumerate(sorted({row[1] for row in table.rows})):
-        points = sorted((row[0], row[4]) for row in table.rows if row[1] == d)
+        points = sorted((row[0], row[5]) for row in table.rows if row[1] == d)
         colour, dash = line_look(number)
         _, marker = point_look(number)
         ax.plot(*zip(*points, strict=True), color=colour, linestyle=dash, marker=marker, markersize=4, label=f"d = {d}")
@@ -52,7 +52,7 @@ def kernel(table: Table) -> Figure:
 
 def ranks(table: Table) -> Figure:
     """Throughput of two ranks over one process."""
-    figure = new_figure(4, 2.4)
+    figure = new_figure(4, 3.2)
     ax = figure.subplots()
     names = [f"{data}, {objective}, batch {batch}" for data, objective, batch, *_ in table.rows]
     ratios = [float(row[-1]) for row in table.rows]

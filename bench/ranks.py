@@ -12,7 +12,7 @@ from statistics import median
 
 from bench.table import Table, ratio_of_medians
 
-ROWS, EPOCHS = 12_800, 3
+ROWS, EPOCHS = 12_288, 4
 
 
 def measure(quick: bool) -> list[Table]:
@@ -20,7 +20,7 @@ def measure(quick: bool) -> list[Table]:
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         sets = (f"sine:n={ROWS},n_test=64", f"mnist:n={ROWS}")
-        for data, objective, batch in itertools.product(sets, ("aevb", "wise_ale"), (64, 512)):
+        for data, objective, batch in itertools.product(sets, ("aevb", "wise_ale"), (64, 512, 2048)):
             rates: dict[int, list[float]] = {1: [], 2: []}
             for repeat in range(repeats):
                 for processes, seen in rates.items():

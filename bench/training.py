@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
+import tempfile
 import time
 from collections.abc import Mapping
 from statistics import median
+from types import ModuleType
+from unittest import mock
 
 import numpy as np
 import torch
@@ -15,6 +19,8 @@ from bench.table import Table, ratio_of_medians
 from wiseale import config
 from wiseale.data import load_dataset
 from wiseale.data.dataset import Rows
+from wiseale.native import Native, native
+from wiseale.networks import stack
 from wiseale.networks.model import Model, seeded
 from wiseale.objectives import make_objective
 from wiseale.training.batches import Batches
@@ -28,7 +34,7 @@ OURS = ("aevb", "wise_ale")
 
 def measure(quick: bool) -> list[Table]:
     steps, repeats = (20, 5) if quick else (60, 9)
-    return [against_peers(steps, repeats), side_by_side(steps, repeats)]
+    return [against_peers(steps, repeats), side_by_side(steps, repeats), compiling(repeats)]
 
 
 def cases(steps: int) -> list[Case]:
@@ -49,6 +55,7 @@ def against_peers(steps: int, repeats: int) -> Table:
         for case in cases(steps):
             contenders = {name: make(case) for name, make in peers.items()}
             contenders |= {f"wiseale, {objective}": ours(case, objective) for objective in OURS}
+            contenders["wiseale, aevb, without kernels"] = without_kernels(ours(case, "aevb"), stack)
             times = interleaved(contenders, repeats)
             for name, seconds in times.items():
                 ratio = ratio_of_medians(times["plain"], seconds)
@@ -57,7 +64,8 @@ def against_peers(steps: int, repeats: int) -> Table:
     caption = (
         f"The paper's networks at batch {BATCH}: milliseconds per step, medians of {repeats} interleaved epochs of "
         f"{steps} steps. Plain: torch's layers, one tensor indexed by a permutation, fused Adam, AEVB. "
-        "Ours also draws keyed noise, logs every term and watches for divergence."
+        "Ours also draws keyed noise, logs every term and watches for divergence. "
+        f"Kernels: {native().state}."
     )
     return Table("training", caption, ("network", "threads", "loop", "ms per step", "speed over plain"), tuple(rows))
 
@@ -136,6 +144,28 @@ def ours(case: Case, objective: str) -> Epoch:
         return time.perf_counter() - started
 
     return epoch
+
+
+def without_kernels(measured: Epoch, user: ModuleType) -> Epoch:
+    """What a machine without a compiler gets of a module that uses the kernels."""
+
+    def in_torch() -> float:
+        with mock.patch.object(user, "native", return_value=Native(None, "left out")):
+            return measured()
+
+    return in_torch
+
+
+def compiling(repeats: int) -> Table:
+    """What the kernels cost once per machine."""
+    seconds = []
+    for _ in range(repeats):
+        with tempfile.TemporaryDirectory() as folder, mock.patch.dict(os.environ, {"WISEALE_CACHE": folder}):
+            started = time.perf_counter()
+            native.__wrapped__()
+            seconds.append(time.perf_counter() - started)
+    caption = f"Compiling the kernels, once per machine and processor; median of {repeats}."
+    return Table("compiling", caption, ("kernels", "seconds"), ((native().state, median(seconds)),))
 
 
 class Quiet:

@@ -18,6 +18,7 @@ from wiseale.divergences import (
     log_aggregate,
     log_overlap,
 )
+from wiseale.native import native
 from wiseale.posterior import Posterior
 
 COLLAPSE_PER_DIMENSION = 0.5 * (1 - math.log(2))
@@ -228,9 +229,10 @@ EXTREMES = {
 @pytest.mark.parametrize("name", ANALYTIC)
 @pytest.mark.parametrize("d", [1, 64])
 @pytest.mark.parametrize("few", [0, 1 << 16])
-def test_float32_follows_float64_at_the_extremes(case, name, d, few, monkeypatch):
+@pytest.mark.parametrize("copies", [1, 16])  # of these the compiled kernel takes 16
+def test_float32_follows_float64_at_the_extremes(case, name, d, few, copies, monkeypatch):
     monkeypatch.setattr(pair_sums, "_FEW_ENTRIES", few)
-    mu, sigma = (torch.tensor(v, dtype=torch.float32).repeat(1, d) for v in EXTREMES[case])
+    mu, sigma = (torch.tensor(v, dtype=torch.float32).repeat(copies, d) for v in EXTREMES[case])
     single = Posterior(mu.clone().requires_grad_(), sigma.clone().requires_grad_())
     value = ANALYTIC[name](single)
     exact = float(ANALYTIC[name](Posterior(mu.double(), sigma.double())))
@@ -250,6 +252,51 @@ def test_float32_follows_float64_at_random(m, d, seed):
             patch.setattr(pair_sums, "_FEW_ENTRIES", seed % 2 * pair_sums._FEW_ENTRIES)
             single, double = (float(function(Posterior(mu.to(t), sigma.to(t)))) for t in (torch.float32, torch.float64))
         assert single == pytest.approx(double, abs=1e-4 * (1 + abs(double))), name
+
+
+compiled = pytest.mark.skipif(native().library is None, reason=native().state)
+
+
+@compiled
+@pytest.mark.parametrize("estimator", ["jensen", "bhattacharyya"])
+@pytest.mark.parametrize("size", [(16, 1), (48, 3), (64, 16), (112, 17), (256, 64)])
+@pytest.mark.parametrize("apart", [1.0, 20.0])
+@pytest.mark.parametrize("kept", [0, 1 << 22])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_compiled_pairs_follow_float64(estimator, size, apart, kept, threads, monkeypatch):
+    """Values and gradients of every row's sum, with weights of either sign."""
+    monkeypatch.setattr(pair_sums, "_KEPT_PAIRS", kept)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
+    kernel = {"jensen": pair_sums.OVERLAP, "bhattacharyya": pair_sums.BHATTACHARYYA}[estimator]
+    exact = random_posterior(*size)
+    exact = Posterior((apart * exact.mu).requires_grad_(), exact.sigma.requires_grad_())
+    single = Posterior(*(x.detach().float().requires_grad_() for x in (exact.mu, exact.sigma)))
+    upstream = torch.linspace(-1, 2, size[0], dtype=torch.float64)
+    found = pair_sums.log_mean_pairs(single, kernel)
+    assert "_Compiled" in type(found.grad_fn).__name__
+    expected = pair_sums.log_mean_pairs(exact, kernel)
+    torch.testing.assert_close(found.double(), expected, rtol=2e-6, atol=3e-5)  # sums of up to 64 terms that cancel
+    gradients = torch.autograd.grad(found, (single.mu, single.sigma), upstream.float())
+    for ours, theirs in zip(gradients, torch.autograd.grad(expected, (exact.mu, exact.sigma), upstream), strict=True):
+        torch.testing.assert_close(ours.double(), theirs, rtol=0, atol=1e-5 * (1 + theirs.abs().max().item()))
+
+
+@compiled
+@pytest.mark.parametrize("sigma", [1e-20, 1e20, math.nan, math.inf])
+def test_widths_that_float32_cannot_square_are_left_to_torch(sigma):
+    width = torch.ones(16, 2)
+    width[3, 1] = sigma
+    q = Posterior(torch.zeros(16, 2, requires_grad=True), width.requires_grad_())
+    found = pair_sums.log_mean_pairs(q, pair_sums.OVERLAP)
+    assert "_Compiled" not in type(found.grad_fn).__name__
+
+
+@compiled
+def test_means_that_are_no_numbers_show():
+    mu = torch.zeros(16, 2)
+    mu[3, 1] = math.nan
+    q = Posterior(mu.requires_grad_(), torch.ones(16, 2))
+    assert kl_aggregate_upper_bound(q).isnan()
 
 
 def test_unknown_estimator_is_refused():

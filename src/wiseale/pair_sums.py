@@ -17,11 +17,15 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from wiseale.native import native
 from wiseale.pair_streams import log_sum_symmetric, streams
 from wiseale.posterior import LOG_2PI, Posterior
 
 _TILE_ENTRIES = 1 << 19  # numbers in a (d_z, rows, columns) tile: 2 MB in float32
 _FEW_ENTRIES = 1 << 16  # numbers in all, up to which one tile is not worth its bookkeeping
+_LANES = 16  # posteriors that the compiled kernel takes at a time
+_MOST_ROWS = 1 << 14  # that it has room for on a thread's stack
+_NARROWEST = 1e-15  # standard deviation that it squares in float32
 _KEPT_PAIRS = 1 << 22  # values of k kept for the backward pass: 16 MB in float32
 
 
@@ -51,10 +55,58 @@ def log_mean_pairs(posterior: Posterior, kernel: PairKernel) -> Tensor:
         if found is not None:
             constant = kernel.constant * posterior.latent_dim - math.log(len(posterior))
             return found.add_(constant).to(posterior.mu.dtype)
+    if _compiled_for(posterior):
+        compiled: Tensor = _Compiled.apply(posterior.mu, posterior.sigma, kernel)  # type: ignore[no-untyped-call]
+        return compiled
     few = len(posterior) ** 2 * posterior.latent_dim <= _FEW_ENTRIES
     function = _AllAtOnce if few else _InTiles
     means: Tensor = function.apply(posterior.mu, posterior.sigma, kernel)  # type: ignore[no-untyped-call]
     return means
+
+
+def _compiled_for(posterior: Posterior) -> bool:
+    """Whether the compiled kernel takes these: float32 on a CPU, whole lanes of them, widths that can be squared."""
+    mu, size = posterior.mu, len(posterior)
+    if torch.compiler.is_compiling() or mu.device.type != "cpu" or mu.dtype != torch.float32 or size % _LANES:
+        return False
+    if size > _MOST_ROWS or native().library is None:
+        return False
+    narrowest, widest = (bound.item() for bound in posterior.sigma.detach().aminmax())
+    return narrowest > _NARROWEST and widest < 1 / _NARROWEST  # false too if any is not a number
+
+
+class _Compiled(torch.autograd.Function):
+    """log (1/M) Σ_j exp k(i, j), (M,), in C."""
+
+    @staticmethod
+    def forward(ctx: Any, mu: Tensor, sigma: Tensor, kernel: PairKernel) -> Tensor:
+        library, (size, d_z) = native().library, mu.shape
+        assert library is not None
+        mu, sigma = mu.contiguous(), sigma.contiguous()
+        columns, log_sums = mu.new_empty((2 * d_z + 1) * size), mu.new_empty(size)
+        log_k = mu.new_empty((size, size) if size**2 <= _KEPT_PAIRS else 0)  # the address of nothing is null
+        library.wiseale_pairs(
+            *(mu.data_ptr(), sigma.data_ptr(), d_z, size, kernel.quadratic, kernel.own),
+            *(columns.data_ptr(), log_k.data_ptr(), log_sums.data_ptr(), native().threads),
+        )
+        ctx.save_for_backward(sigma, columns, log_k, log_sums)
+        ctx.kernel = kernel
+        return log_sums + (kernel.constant * d_z - math.log(size))
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
+        sigma, columns, log_k, log_sums = ctx.saved_tensors
+        kernel, library, (size, d_z) = ctx.kernel, native().library, sigma.shape
+        assert library is not None
+        grad = grad.contiguous()
+        by_mu, by_sigma = torch.empty_like(sigma), torch.empty_like(sigma)
+        below = torch.finfo(grad.dtype).eps ** 2 * grad.abs().max().item()
+        library.wiseale_pair_slopes(
+            *(tensor.data_ptr() for tensor in (sigma, columns, log_k, log_sums, grad)),
+            *(d_z, size, kernel.quadratic, kernel.own, below, by_mu.data_ptr(), by_sigma.data_ptr(), native().threads),
+        )
+        return by_mu, by_sigma, None
 
 
 class _AllAtOnce(torch.autograd.Function):

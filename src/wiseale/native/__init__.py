@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -26,6 +27,14 @@ SWITCH = "WISEALE_NATIVE"
 _SOURCE = Path(__file__).with_name("kernels.c")
 _ALWAYS = ("-O3", "-std=c11", "-shared", "-fPIC", "-Wno-psabi")
 _SECONDS = 120
+_AT, _INT, _FLOAT = ctypes.c_void_p, ctypes.c_int64, ctypes.c_float
+_SIGNATURES: dict[str, tuple[Any, ...]] = {  # what it returns, then what it takes
+    "wiseale_is_parallel": (ctypes.c_int,),
+    "wiseale_convolve": (None, _AT, _INT, _AT, _AT, _AT, _INT, _INT, _INT),
+    "wiseale_widen": (ctypes.c_int, _AT, _INT, _INT, _AT, _INT, _FLOAT, _AT, _INT),
+    "wiseale_pairs": (None, _AT, _AT, _INT, _INT, _FLOAT, _FLOAT, _AT, _AT, _AT, _INT),
+    "wiseale_pair_slopes": (None, *[_AT] * 5, _INT, _INT, _FLOAT, _FLOAT, _FLOAT, _AT, _AT, _INT),
+}
 
 
 @dataclass(frozen=True)
@@ -39,6 +48,11 @@ class Native:
     library: ctypes.CDLL | None
     state: str
     parallel: bool = False
+
+    @property
+    def threads(self) -> int:
+        """How many threads the kernels may use now."""
+        return torch.get_num_threads() if self.parallel else 1
 
 
 @cache
@@ -105,12 +119,9 @@ def _machine() -> str:
 
 def _load(path: Path) -> ctypes.CDLL:
     library = ctypes.CDLL(str(path))
-    address, number = ctypes.c_void_p, ctypes.c_int64
-    library.wiseale_convolve.argtypes = (address, number, address, address, address, number, number, number)
-    library.wiseale_convolve.restype = None
-    library.wiseale_widen.argtypes = (address, number, number, address, number, ctypes.c_float, address, number)
-    library.wiseale_widen.restype = ctypes.c_int
-    library.wiseale_is_parallel.restype = ctypes.c_int
+    for name, (result, *arguments) in _SIGNATURES.items():
+        function = getattr(library, name)
+        function.restype, function.argtypes = result, arguments
     return library
 
 
@@ -131,8 +142,7 @@ class Widening:
         """Rows at these positions, float32."""
         chosen = chosen.to(torch.int64).contiguous()
         result = torch.empty(len(chosen), *self._rows.shape[1:])
-        threads = torch.get_num_threads() if native().parallel else 1
-        into = result.data_ptr(), threads
+        into = result.data_ptr(), native().threads
         if not self._kernel(*self._source, chosen.data_ptr(), len(chosen), self._scale, *into):
             raise IndexError(f"rows {chosen.min()} to {chosen.max()} asked for: there are {len(self._rows)}")
         return result

@@ -4,7 +4,9 @@
    its adjoint and of their gradients is then a sum of products of contiguous stretches with a matrix, or of outer
    products; which stretches is written down in tables (wiseale.networks.products). Here are the loops over these tables.
 
-   Rows. Bytes of chosen rows, widened to float32. */
+   Rows. Bytes of chosen rows, widened to float32.
+
+   Pairs. Sums over the dimensions of all pairs of diagonal Gaussians (wiseale.pair_sums). */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -17,6 +19,7 @@
 #else
 #define ROWS 2
 #endif
+#define LOG_2 0.693147181f
 #define LINE 64 /* bytes that come from memory together */
 #define SAMPLES 16 /* taken through all operations before the next ones: what they share stays in cache */
 
@@ -269,4 +272,142 @@ int wiseale_widen(const uint8_t *bytes, int64_t rows, int64_t length, const int6
         for (; k < length; k++) into[k] = (float)from[k] * scale;
     }
     return 1;
+}
+
+/* Natural logarithm of normal numbers: 2 artanh((m - 1) / (m + 1)) of the mantissa, which lies between 1/√2 and √2. */
+INLINED lanes log_of(lanes x)
+{
+    const bits at = (bits)x;
+    const bits mantissa = (at & 0x7fffff) | 0x3f800000;
+    const bits large = (bits)((lanes)mantissa > (lanes){0} + 1.41421356f); /* -1 where it is */
+    const lanes m = (lanes)(mantissa - (large & 0x800000));
+    const lanes s = (m - 1.0f) / (m + 1.0f), z = s * s;
+    const lanes of_mantissa = 2.0f * s * (1.0f + z * (1 / 3.0f + z * (1 / 5.0f + z * (1 / 7.0f + z * (1 / 9.0f)))));
+    return of_mantissa + LOG_2 * __builtin_convertvector((at >> 23) - 127 - large, lanes);
+}
+
+/* e^x of numbers up to 0: 2^n e^r with |r| ≤ ½ log 2; what is negligible beside 1 becomes e^-70, because arithmetic with
+   denormal numbers is slow. */
+INLINED lanes exp_of(lanes x)
+{
+    const lanes least = (lanes){0} - 70.0f;
+    const bits enough = (bits)(x > least);
+    x = (lanes)(((bits)x & enough) | ((bits)least & ~enough));
+    const bits n = __builtin_convertvector(x * (1 / LOG_2) - 0.5f, bits); /* rounded towards zero: x is not positive */
+    const lanes whole = __builtin_convertvector(n, lanes);
+    const lanes r = (x - whole * 0.693359375f) + whole * 2.12194440e-4f; /* log 2 in two parts */
+    const lanes power =
+        1.0f + r * (1.0f + r * (1 / 2.0f + r * (1 / 6.0f + r * (1 / 24.0f + r * (1 / 120.0f + r * (1 / 720.0f))))));
+    return power * (lanes)((n + 127) << 23);
+}
+
+INLINED float sum_of(lanes x)
+{
+    float sum = 0;
+    for (int t = 0; t < LANES; t++) sum += x[t];
+    return sum;
+}
+
+/* log k of row i with LANES columns from j on: -Σ (quadratic · Δ²/v + ½ log v) + what the two add by themselves.
+
+   Exponents of the variances are added and mantissas multiplied, so that few logarithms are taken. */
+INLINED lanes pair(const float *means, const float *variances, const float *owns, int64_t dimensions, int64_t size,
+                   float quadratic, int64_t i, int64_t j)
+{
+    lanes distance = {0}, product = (lanes){0} + 1.0f, logs = {0};
+    bits exponents = {0};
+    for (int64_t c = 0; c < dimensions; c++) {
+        const lanes v = load(variances + c * size + j) + variances[c * size + i];
+        const lanes difference = load(means + c * size + j) - means[c * size + i];
+        distance += difference * difference / v;
+        exponents += (bits)v >> 23;
+        product *= (lanes)(((bits)v & 0x7fffff) | 0x3f800000);
+        if (c % 16 == 15) logs += log_of(product), product = (lanes){0} + 1.0f;
+    }
+    logs += log_of(product) + LOG_2 * __builtin_convertvector(exponents - 127 * (int32_t)dimensions, lanes);
+    return load(owns + j) + owns[i] - quadratic * distance - 0.5f * logs;
+}
+
+/* For `size` diagonal Gaussians, rows of mean and width: log_sums[i] = log Σ_j k(i, j), where log k(i, j) =
+   -Σ (quadratic · Δ²/v + ½ log v) + own · (Σ log σ_i + Σ log σ_j) with v = σ_i² + σ_j².
+
+   `columns` is scratch that the gradient wants again: means and variances by dimension, then own · Σ log σ. So is log_k,
+   (size, size); without it every pair is computed twice here and once more for the gradient. */
+void wiseale_pairs(const float *mean, const float *width, int64_t dimensions, int64_t size, float quadratic, float own,
+                   float *columns, float *log_k, float *log_sums, int64_t threads)
+{
+    float *means = columns, *variances = columns + dimensions * size, *owns = columns + 2 * dimensions * size;
+    for (int64_t i = 0; i < size; i++)
+        for (int64_t c = 0; c < dimensions; c++) {
+            means[c * size + i] = mean[i * dimensions + c];
+            variances[c * size + i] = width[i * dimensions + c] * width[i * dimensions + c];
+        }
+#pragma omp parallel num_threads(threads)
+    {
+#pragma omp for schedule(static)
+        for (int64_t j = 0; j < size; j += LANES) {
+            lanes logs = {0};
+            for (int64_t c = 0; own != 0 && c < dimensions; c++) logs += log_of(load(variances + c * size + j));
+            store(owns + j, 0.5f * own * logs);
+        }
+#pragma omp for schedule(dynamic, 4)
+        for (int64_t i = 0; i < size; i++)
+            for (int64_t j = i / LANES * LANES; log_k && j < size; j += LANES) {
+                const lanes k = pair(means, variances, owns, dimensions, size, quadratic, i, j);
+                store(log_k + i * size + j, k);
+                if (j > i)
+                    for (int64_t t = 0; t < LANES; t++) log_k[(j + t) * size + i] = k[t];
+            }
+#pragma omp for schedule(dynamic, 4)
+        for (int64_t i = 0; i < size; i++) {
+            float own_row[log_k ? 1 : size], *row = log_k ? log_k + i * size : own_row;
+            for (int64_t j = 0; !log_k && j < size; j += LANES)
+                store(row + j, pair(means, variances, owns, dimensions, size, quadratic, i, j));
+            float peak = row[0];
+            for (int64_t j = 1; j < size; j++) peak = row[j] > peak ? row[j] : peak;
+            lanes sum = {0};
+            for (int64_t j = 0; j < size; j += LANES) sum += exp_of(load(row + j) - peak);
+            log_sums[i] = peak + log_of((lanes){0} + sum_of(sum))[0];
+        }
+    }
+}
+
+/* What Σ_i by_sum[i] · log_sums[i] changes with the means and widths, in rows. Pairs whose weight is below are left out. */
+void wiseale_pair_slopes(const float *width, const float *columns, const float *log_k, const float *log_sums,
+                         const float *by_sum, int64_t dimensions, int64_t size, float quadratic, float own, float below,
+                         float *by_mean, float *by_width, int64_t threads)
+{
+    const float *means = columns, *variances = columns + dimensions * size, *owns = columns + 2 * dimensions * size;
+#pragma omp parallel for schedule(dynamic, 4) num_threads(threads)
+    for (int64_t i = 0; i < size; i++) {
+        lanes weights[size / LANES], total = {0};
+        int64_t some[size / LANES], count = 0;
+        for (int64_t j = 0; j < size; j += LANES) {
+            /* k is symmetric: row i meets it through its own sum and through that of row j */
+            const lanes k = log_k ? load(log_k + i * size + j)
+                                  : pair(means, variances, owns, dimensions, size, quadratic, i, j);
+            const lanes weight = exp_of(k - log_sums[i]) * by_sum[i] + exp_of(k - load(log_sums + j)) * load(by_sum + j);
+            float largest = 0;
+            for (int t = 0; t < LANES; t++) {
+                const float magnitude = weight[t] < 0 ? -weight[t] : weight[t];
+                largest = magnitude > largest ? magnitude : largest;
+            }
+            total += weight;
+            if (!(largest < below)) weights[count] = weight, some[count++] = j;
+        }
+        const float all = own != 0 ? own * sum_of(total) : 0;
+        for (int64_t c = 0; c < dimensions; c++) {
+            const float *of_means = means + c * size, *of_variances = variances + c * size;
+            lanes slope = {0}, of_variance = {0};
+            for (int64_t n = 0; n < count; n++) {
+                const lanes inverse = 1.0f / (load(of_variances + some[n]) + of_variances[i]);
+                const lanes ratio = (of_means[i] - load(of_means + some[n])) * inverse;
+                slope += weights[n] * ratio;
+                of_variance += weights[n] * (2.0f * quadratic * ratio * ratio - inverse);
+            }
+            const int64_t at = i * dimensions + c;
+            by_mean[at] = -2.0f * quadratic * sum_of(slope);
+            by_width[at] = width[at] * sum_of(of_variance) + all / width[at];
+        }
+    }
 }

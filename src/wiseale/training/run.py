@@ -23,6 +23,7 @@ from wiseale.distributed import spread
 from wiseale.errors import DivergenceError, RunError
 from wiseale.joining import joined
 from wiseale.modelfile import ModelConfig, load_model, save_model
+from wiseale.native import native
 from wiseale.networks.model import Model, parameter_count, seeded
 from wiseale.objectives import make_objective
 from wiseale.ranks import ALONE, World, from_environment, told_once
@@ -252,5 +253,6 @@ def _environment(resolved: TrainConfig, data_fingerprint: str) -> dict[str, Any]
         "processes": resolved.processes,
         "threads": resolved.threads,
         "device": resolved.device,
+        "kernels": native().state,
         "data_fingerprint": data_fingerprint,
     }
