@@ -296,7 +296,16 @@ def test_means_that_are_no_numbers_show():
     mu = torch.zeros(16, 2)
     mu[3, 1] = math.nan
     q = Posterior(mu.requires_grad_(), torch.ones(16, 2))
-    assert kl_aggregate_upper_bound(q).isnan()
+    rows = pair_sums.log_mean_pairs(q, pair_sums.OVERLAP)
+    assert rows.isnan().all()
+    assert torch.autograd.grad(rows.mean(), q.mu)[0].isnan().all()
+
+
+@compiled
+def test_types_that_differ_are_left_to_torch():
+    q = Posterior(torch.zeros(16, 2), torch.ones(16, 2, dtype=torch.float64).requires_grad_())
+    found = pair_sums.log_mean_pairs(q, pair_sums.OVERLAP)
+    assert "_Compiled" not in type(found.grad_fn).__name__
 
 
 def test_unknown_estimator_is_refused():

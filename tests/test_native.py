@@ -11,10 +11,13 @@ import torch
 from torch import nn
 
 import wiseale.native
-from wiseale.native import Native, Widening, _load, native
+from wiseale import pair_sums
+from wiseale.native import _ALWAYS, LANES, SAMPLES, Native, Widening, _load, native
 from wiseale.networks import programs
+from wiseale.networks.products import Operation
 from wiseale.networks.same_padding import SameConv, SameConvTranspose
 from wiseale.networks.stack import Stack
+from wiseale.posterior import Posterior
 
 compiled = pytest.mark.skipif(native().library is None, reason=native().state)
 needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
@@ -71,6 +74,46 @@ def test_a_compiler_that_does_not_work(asked_anew, monkeypatch, compiler, state)
     assert "\n" not in native().state
 
 
+@needs_compiler
+def test_a_damaged_library_is_made_again(asked_anew):
+    native()
+    (made,) = (asked_anew / "cache" / "native").iterdir()
+    size = made.stat().st_size
+    made.unlink()  # another file in its place: this process has the old one mapped
+    made.write_bytes(b"")
+    code = "from wiseale.native import native; print(native().state)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("compiled by cc")
+    assert made.stat().st_size == size
+
+
+def test_no_home(asked_anew, monkeypatch):
+    def nowhere():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(wiseale.native, "cache_root", nowhere)
+    assert native().state == "not used: Could not determine home directory." or native().library is None
+
+
+@compiled
+def test_sizes_written_down_twice_agree():
+    sizes = torch.zeros(3, dtype=torch.int64)
+    native().library.wiseale_sizes(sizes.data_ptr())
+    assert sizes.tolist() == [LANES, SAMPLES, len(Operation._fields)]
+
+
+@compiled
+def test_widening_ignores_defaults():
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        made = Widening(torch.full((2, 3), 255, dtype=torch.uint8), 1 / 255)(torch.tensor([1]))
+    finally:
+        torch.set_default_dtype(before)
+    assert made.dtype == torch.float32
+    assert made.tolist() == [[1.0] * 3]
+
+
 def test_no_compiler(asked_anew, monkeypatch):
     monkeypatch.setenv("PATH", str(asked_anew))
     assert native() == Native(None, "not used: no C compiler found")
@@ -111,18 +154,30 @@ def features() -> str:
 def test_other_processors(flags, tmp_path, monkeypatch):
     """Registers of other lengths, other numbers of rows at a time."""
     path, source = tmp_path / "kernels.so", Path(wiseale.native.__file__).with_name("kernels.c")
-    subprocess.run(["cc", "-std=c11", "-shared", "-fPIC", "-Wno-psabi", *flags, source, "-o", path], check=True)
+    subprocess.run(["cc", *_ALWAYS, *flags, source, "-o", path], check=True)
     library = _load(path)
     assert library.wiseale_is_parallel() == ("-fopenmp" in flags)
     monkeypatch.setattr(programs, "native", lambda: Native(library, "compiled"))
     stack = Stack(SameConv(1, 16, 4, 2, (17, 20)), nn.ReLU(), SameConvTranspose(16, 3, 5, 2, (9, 10)))
-    (run,) = stack.parts
+    (run,) = stack.parts()
     x = torch.randn(37, 1, 17, 20, generator=torch.Generator().manual_seed(0))
     ours = torch.autograd.grad(run(x).square().sum(), stack.parameters())
     layers = nn.Sequential(*stack)
     theirs = torch.autograd.grad(layers(x).square().sum(), stack.parameters())
     for a, b in zip(ours, theirs, strict=True):
         torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-4 * b.abs().max().item())
+
+    monkeypatch.setattr(pair_sums, "native", lambda: Native(library, "compiled"))
+    double = Posterior(torch.randn(48, 5, dtype=torch.float64).requires_grad_(), torch.rand(48, 5).double() + 0.1)
+    single = Posterior(double.mu.detach().float().requires_grad_(), double.sigma.float())
+    (found,), (expected,) = (
+        torch.autograd.grad(pair_sums.log_mean_pairs(q, pair_sums.BHATTACHARYYA).sum(), q.mu) for q in (single, double)
+    )
+    torch.testing.assert_close(found.double(), expected, rtol=1e-4, atol=1e-4)
+
+    monkeypatch.setattr(wiseale.native, "native", lambda: Native(library, "compiled"))
+    rows = torch.randint(0, 256, (9, 300), dtype=torch.uint8)
+    assert torch.equal(Widening(rows, 1 / 255)(torch.tensor([8, 2])), rows[[8, 2]].float().mul_(1 / 255))
 
 
 @compiled

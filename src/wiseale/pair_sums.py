@@ -17,13 +17,13 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from wiseale.native import native
+from wiseale.native import LANES, native
 from wiseale.pair_streams import log_sum_symmetric, streams
 from wiseale.posterior import LOG_2PI, Posterior
 
 _TILE_ENTRIES = 1 << 19  # numbers in a (d_z, rows, columns) tile: 2 MB in float32
 _FEW_ENTRIES = 1 << 16  # numbers in all, up to which one tile is not worth its bookkeeping
-_LANES = 16  # posteriors that the compiled kernel takes at a time
+_NEGLIGIBLE = torch.finfo(torch.float32).eps ** 2  # weight of a pair beside the largest
 _MOST_ROWS = 1 << 14  # that it has room for on a thread's stack
 _NARROWEST = 1e-15  # standard deviation that it squares in float32
 _KEPT_PAIRS = 1 << 22  # values of k kept for the backward pass: 16 MB in float32
@@ -67,9 +67,8 @@ def log_mean_pairs(posterior: Posterior, kernel: PairKernel) -> Tensor:
 def _compiled_for(posterior: Posterior) -> bool:
     """Whether the compiled kernel takes these: float32 on a CPU, whole lanes of them, widths that can be squared."""
     mu, size = posterior.mu, len(posterior)
-    if torch.compiler.is_compiling() or mu.device.type != "cpu" or mu.dtype != torch.float32 or size % _LANES:
-        return False
-    if size > _MOST_ROWS or native().library is None:
+    plain = all(x.device.type == "cpu" and x.dtype == torch.float32 for x in (mu, posterior.sigma))
+    if not plain or torch.compiler.is_compiling() or size % LANES or size > _MOST_ROWS or native().library is None:
         return False
     narrowest, widest = (bound.item() for bound in posterior.sigma.detach().aminmax())
     return narrowest > _NARROWEST and widest < 1 / _NARROWEST  # false too if any is not a number
@@ -101,10 +100,18 @@ class _Compiled(torch.autograd.Function):
         assert library is not None
         grad = grad.contiguous()
         by_mu, by_sigma = torch.empty_like(sigma), torch.empty_like(sigma)
-        below = torch.finfo(grad.dtype).eps ** 2 * grad.abs().max().item()
         library.wiseale_pair_slopes(
             *(tensor.data_ptr() for tensor in (sigma, columns, log_k, log_sums, grad)),
-            *(d_z, size, kernel.quadratic, kernel.own, below, by_mu.data_ptr(), by_sigma.data_ptr(), native().threads),
+            *(
+                d_z,
+                size,
+                kernel.quadratic,
+                kernel.own,
+                _NEGLIGIBLE,
+                by_mu.data_ptr(),
+                by_sigma.data_ptr(),
+                native().threads,
+            ),
         )
         return by_mu, by_sigma, None
 

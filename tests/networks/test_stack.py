@@ -26,16 +26,16 @@ def same_weights():
 
 def assert_as_torch(stack, shape, to_input=True):
     """Outputs and gradients in float32 through the kernel, against torch's layers one by one in float64."""
-    assert any(isinstance(part, Run) for part in stack.parts)
+    assert any(isinstance(part, Run) for part in stack.parts())
     x = torch.randn(shape, generator=torch.Generator().manual_seed(0))
     results = []
-    for layers, leaf in ((stack.parts, x.clone()), (list(copy.deepcopy(stack).double()), x.double())):
+    for layers, leaf in ((stack.parts(), x.clone()), (list(copy.deepcopy(stack).double()), x.double())):
         leaf.requires_grad_(to_input)
         y = leaf
         for layer in layers:
             y = layer(y)
         upstream = torch.randn(y.shape, generator=torch.Generator().manual_seed(1)).to(y.dtype)
-        parameters = stack.parameters() if layers is stack.parts else nn.Sequential(*layers).parameters()
+        parameters = stack.parameters() if layers is stack.parts() else nn.Sequential(*layers).parameters()
         results.append([y.detach(), *torch.autograd.grad(y, [*([leaf] if to_input else []), *parameters], upstream)])
     for ours, theirs in zip(*results, strict=True):
         assert ours.dtype == torch.float32
@@ -120,7 +120,7 @@ def test_runs_with_other_layers_between():
         *(nn.Tanh(), SameConvTranspose(32, 16, 8, 4, (6,), (22,)), SameConvTranspose(16, 2, 4, 2, (22,)), nn.ReLU()),
         *(SameConv(2, 16, 4, 2, (44,)), nn.Flatten(), nn.Linear(352, 3), nn.ReLU()),
     )
-    assert [type(part).__name__ for part in stack.parts] == ["Run", "Tanh", "Run", "Run", "Linear", "ReLU"]
+    assert [type(part).__name__ for part in stack.parts()] == ["Run", "Tanh", "Run", "Run", "Linear", "ReLU"]
     assert_as_torch(stack, (5, 2, 23))
 
 
@@ -133,10 +133,10 @@ def test_linear_layers_behind_convolutions():
             *(SameConv(16, 32, 4, 2, size), nn.ReLU(), nn.Flatten(), nn.Linear(flat, 48), nn.ReLU()),
             *(nn.Linear(48, 16), nn.Linear(16, 5)),
         )
-        assert [type(part).__name__ for part in stack.parts] == ["Run", "Linear"]
+        assert [type(part).__name__ for part in stack.parts()] == ["Run", "Linear"]
         assert_as_torch(stack, shape)
     wide = Stack(SameConv(16, 16, 4, 2, (64,)), nn.Flatten(), nn.Linear(512, 256), nn.ReLU())
-    assert [type(part).__name__ for part in wide.parts] == ["Run", "Linear", "ReLU"]
+    assert [type(part).__name__ for part in wide.parts()] == ["Run", "Linear", "ReLU"]
     assert_as_torch(wide, (9, 16, 64))
 
 
@@ -183,6 +183,83 @@ def test_training_and_encoding_agree():
     assert "Convolutions" in type(trained.grad_fn).__name__
 
 
+@compiled
+def test_what_is_no_number_stays_so():
+    """Nothing hides a divergence: a ReLU passes NaN on, both ways."""
+    stack = Stack(SameConv(16, 16, 4, 2, (8,)), nn.ReLU(), SameConv(16, 16, 4, 2, (4,)), nn.ReLU())
+    x = torch.zeros(16, 16, 8)
+    x[5] = math.nan
+    y = stack(x)
+    assert y[5].isnan().all()
+    assert not y[:5].isnan().any()
+    ours = torch.autograd.grad(y, stack.parameters(), torch.ones_like(y))
+    theirs = torch.autograd.grad(nn.Sequential(*stack)(x), stack.parameters(), torch.ones_like(y))
+    for a, b in zip(ours, theirs, strict=True):
+        assert torch.equal(a.isnan(), b.isnan())
+
+
+@compiled
+def test_inputs_of_another_shape_go_to_torch():
+    """The kernel's tables are made for one size; torch computes others, or refuses them in its own words."""
+    stack = Stack(SameConv(16, 16, 4, 2, (8,)), nn.ReLU())
+    assert stack(torch.zeros(8, 16, 2)).shape == stack[1](stack[0](torch.zeros(8, 16, 2))).shape
+    for wrong in ((8, 15, 8), (8, 16)):
+        with pytest.raises(RuntimeError):
+            stack(torch.zeros(wrong))
+
+
+@compiled
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_weights_of_another_type_go_to_torch(dtype):
+    stack = Stack(SameConv(16, 16, 4, 2, (8,)), nn.ReLU()).to(dtype)
+    with pytest.raises(RuntimeError):
+        stack(torch.zeros(8, 16, 8))
+    assert stack(torch.zeros(8, 16, 8, dtype=dtype)).dtype == dtype
+
+
+@compiled
+def test_layers_that_are_replaced_cut_out_or_left_without_a_bias():
+    stack = Stack(SameConv(16, 16, 4, 2, (8,)), nn.ReLU(), nn.Flatten(), nn.Linear(64, 16))
+    x = torch.randn(16, 16, 8)
+    stack(x)
+    stack[0] = SameConv(16, 16, 4, 2, (8,))
+    torch.testing.assert_close(stack(x), nn.Sequential(*stack)(x))
+    torch.testing.assert_close(stack[:1](x), stack[0](x))
+    bare = Stack(SameConv(16, 16, 4, 2, (8,)), nn.Flatten(), nn.Linear(64, 16, bias=False))
+    torch.testing.assert_close(bare(x), nn.Sequential(*bare)(x))
+
+
+@compiled
+def test_layers_that_do_not_fit_together_are_left_to_torch():
+    stack = Stack(SameConv(16, 16, 4, 2, (8,)), SameConv(16, 16, 4, 2, (9,)))
+    assert [type(part).__name__ for part in stack.parts()] == ["Run", "Run"]
+    x = torch.randn(16, 16, 8)
+    torch.testing.assert_close(stack(x), nn.Sequential(*stack)(x))
+
+
+@compiled
+def test_some_weights_frozen_and_gradients_taken_again():
+    stack = Stack(SameConv(16, 16, 4, 2, (8,)), nn.ReLU(), SameConv(16, 16, 4, 2, (4,)))
+    stack[0].requires_grad_(False)
+    x = torch.randn(16, 16, 8, requires_grad=True)
+    wanted = [x, *stack[2].parameters()]
+    loss = stack(x).square().sum()
+    first = torch.autograd.grad(loss, wanted, retain_graph=True)
+    again = torch.autograd.grad(loss, wanted)
+    expected = torch.autograd.grad(nn.Sequential(*stack)(x).square().sum(), wanted)
+    for a, b, c in zip(first, again, expected, strict=True):
+        assert torch.equal(a, b)
+        torch.testing.assert_close(a, c, rtol=1e-4, atol=1e-5)
+
+
+@compiled
+def test_the_output_may_be_changed_in_place():
+    stack = Stack(SameConv(16, 16, 4, 2, (8,)))
+    x = torch.randn(16, 16, 8)
+    stack(x).add_(1).sum().backward()
+    assert stack[0].convolution.weight.grad is not None
+
+
 def by_kernel(stack, *shape):
     return "Convolutions" in type(stack(torch.zeros(shape)).grad_fn).__name__
 
@@ -190,7 +267,7 @@ def by_kernel(stack, *shape):
 @compiled
 def test_what_is_left_to_torch(monkeypatch):
     for layer in (SameConv(16, 4, 4, 2, (8, 8)), SameConvTranspose(4, 16, 4, 2, (8,)), SameConv(1, 16, 4, 2, (15,))):
-        assert not any(isinstance(part, Run) for part in Stack(layer).parts)
+        assert not any(isinstance(part, Run) for part in Stack(layer).parts())
     stack = Stack(SameConv(16, 16, 8, 2, (16,)))
     assert by_kernel(stack, 8, 16, 16)
     assert not by_kernel(stack, 4, 16, 16)  # too few rows
@@ -217,5 +294,5 @@ def test_pointwise_is_a_convolution():
 @compiled
 def test_pointwise_before_other_convolutions():
     stack = Stack(Pointwise(16, 32), nn.ReLU(), SameConvTranspose(32, 16, 8, 4, (1,)), nn.ReLU())
-    assert len(stack.parts) == 1
+    assert len(stack.parts()) == 1
     assert_as_torch(stack, (17, 16, 1))

@@ -50,3 +50,20 @@ def test_gradients_are_forgotten():
     take_gradient(network, 0)
     adam.clear()
     assert all(parameter.grad is None for parameter in network.parameters())
+
+
+def test_steps_are_counted_whoever_asks():
+    """Also by torch's own ``step``, and in a copy."""
+    ours, theirs = networks()
+    adam, reference = Adam(ours.parameters(), 1e-2), torch.optim.Adam(theirs.parameters(), lr=1e-2)
+    for step in range(6):
+        for network in (ours, theirs):
+            take_gradient(network, step)
+        if step == 4:
+            adam.step()
+        else:
+            adam.advance(1e-2)
+        reference.step()
+        assert copy.deepcopy(adam).state_dict()["state"][0]["step"] == step + 1
+    for a, b in zip(ours.parameters(), theirs.parameters(), strict=True):
+        torch.testing.assert_close(a, b)

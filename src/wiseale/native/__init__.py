@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -21,15 +22,22 @@ from torch import Tensor
 
 from wiseale.data import cache_root
 
+LANES = 16
+"""Floats that the kernels handle together."""
+
+SAMPLES = 16
+"""Samples that they take through all layers before the next ones."""
+
 SWITCH = "WISEALE_NATIVE"
 """Environment variable: 0 leaves everything to torch."""
 
 _SOURCE = Path(__file__).with_name("kernels.c")
-_ALWAYS = ("-O3", "-std=c11", "-shared", "-fPIC", "-Wno-psabi")
+_ALWAYS = ("-O3", "-std=c11", "-ffp-contract=fast", "-shared", "-fPIC", "-Wno-psabi")
 _SECONDS = 120
 _AT, _INT, _FLOAT = ctypes.c_void_p, ctypes.c_int64, ctypes.c_float
 _SIGNATURES: dict[str, tuple[Any, ...]] = {  # what it returns, then what it takes
     "wiseale_is_parallel": (ctypes.c_int,),
+    "wiseale_sizes": (None, _AT),
     "wiseale_convolve": (None, _AT, _INT, _AT, _AT, _AT, _INT, _INT, _INT),
     "wiseale_widen": (ctypes.c_int, _AT, _INT, _INT, _AT, _INT, _FLOAT, _AT, _INT),
     "wiseale_pairs": (None, _AT, _AT, _INT, _INT, _FLOAT, _FLOAT, _AT, _AT, _AT, _INT),
@@ -64,24 +72,30 @@ def native() -> Native:
     if compiler is None:
         return Native(None, "not used: no C compiler found")
     try:
-        library = _load(_compiled(compiler, cache_root() / "native"))
-    except (OSError, subprocess.SubprocessError) as error:
-        return Native(None, f"not used: {str(error).splitlines()[0]}")
+        library = _loaded(compiler, cache_root() / "native")
+    except (OSError, RuntimeError, AttributeError, subprocess.SubprocessError) as error:
+        reason = str(error).partition("\n")[0] or type(error).__name__
+        return Native(None, f"not used: {reason}")
     parallel = bool(library.wiseale_is_parallel())
     threads = "torch's threads" if parallel else "one thread"
     return Native(library, f"compiled by {Path(compiler).name} for {threads}", parallel)
 
 
-def _compiled(compiler: str, folder: Path) -> Path:
-    """The shared library made of this source by this compiler for this machine."""
+def _loaded(compiler: str, folder: Path) -> ctypes.CDLL:
+    """The library made of this source by this compiler for this machine; one that cannot be loaded is made again."""
     version = subprocess.run([compiler, "--version"], capture_output=True, timeout=_SECONDS, check=True).stdout
-    made_of = (_SOURCE.read_bytes(), version, repr(list(_choices())).encode(), _machine().encode())
+    made_of = (_SOURCE.read_bytes(), version, repr((_ALWAYS, *_choices())).encode(), _machine().encode())
     path = folder / f"kernels-{hashlib.sha256(b'|'.join(made_of)).hexdigest()[:20]}.so"
-    if not path.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder) as temporary:
-            os.replace(_compile(compiler, Path(temporary) / path.name), path)
-    return path
+    if path.exists():
+        with suppress(OSError, AttributeError):
+            return _load(path)
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder) as temporary:
+        made = _compile(compiler, Path(temporary) / path.name)
+        with made.open("rb") as file:
+            os.fsync(file.fileno())  # half a library would crash whoever loads it
+        os.replace(made, path)
+    return _load(path)
 
 
 def _compile(compiler: str, path: Path) -> Path:
@@ -141,7 +155,7 @@ class Widening:
     def __call__(self, chosen: Tensor) -> Tensor:
         """Rows at these positions, float32."""
         chosen = chosen.to(torch.int64).contiguous()
-        result = torch.empty(len(chosen), *self._rows.shape[1:])
+        result = torch.empty((len(chosen), *self._rows.shape[1:]), dtype=torch.float32, device="cpu")
         into = result.data_ptr(), native().threads
         if not self._kernel(*self._source, chosen.data_ptr(), len(chosen), self._scale, *into):
             raise IndexError(f"rows {chosen.min()} to {chosen.max()} asked for: there are {len(self._rows)}")

@@ -50,7 +50,8 @@ typedef struct {
     int64_t width;              /* channels of a result; a multiple of LANES in sums and products */
     int64_t block;              /* floats of a matrix's LANES columns, which lie together */
     int64_t a_row, b_row;       /* from one piece, or one row of positions, to the next */
-    int64_t a_column, b_column; /* from one position to the next; entering: zeros to the left and right of a row */
+    int64_t a_column, b_column; /* from one position to the next */
+    int64_t left, right;        /* of every row: positions of zeros, entering */
     int64_t height;             /* of a tile of outer products; rows of positions */
     int64_t bias, positive;     /* buffers, or -1: added first; keep only where this is positive */
     int64_t relu;
@@ -58,10 +59,10 @@ typedef struct {
 
 INLINED lanes load(const float *at) { return *(const lanes *)at; }
 INLINED void store(float *at, lanes value) { *(lanes *)at = value; }
-INLINED lanes where_positive(lanes value, lanes condition)
+INLINED lanes zero_unless_positive(lanes value, lanes condition) /* as in torch, NaN counts as positive */
 {
     const lanes zero = {0};
-    return (lanes)((bits)value & (bits)(condition > zero));
+    return (lanes)((bits)value & ~(bits)(condition <= zero));
 }
 
 INLINED void product_tile(const Operation *o, const Product *p, const float *a, const float *b, float *c,
@@ -78,8 +79,8 @@ INLINED void product_tile(const Operation *o, const Product *p, const float *a, 
     }
     for (int s = 0; s < rows; s++) {
         lanes value = sum[s];
-        if (o->relu) value = where_positive(value, value);
-        if (positive) value = where_positive(value, load(positive + s * o->c_sample));
+        if (o->relu) value = zero_unless_positive(value, value);
+        if (positive) value = zero_unless_positive(value, load(positive + s * o->c_sample));
         store(c + s * o->c_sample, value);
     }
 }
@@ -156,7 +157,7 @@ static void sums(const Operation *o, float *const *at, int64_t first, int64_t la
 /* Channels first, as torch has them, to channels last. */
 static void enter(const Operation *o, float *const *at, int64_t first, int64_t last)
 {
-    const int64_t columns = o->number / o->height, channels = o->width, left = o->a_column, right = o->b_column;
+    const int64_t columns = o->number / o->height, channels = o->width, left = o->left, right = o->right;
     for (int64_t s = first; s < last; s++)
         for (int64_t row = 0; row < o->height; row++) {
             float *to = at[o->c] + s * o->c_sample + row * (left + columns + right) * channels;
@@ -169,7 +170,7 @@ static void enter(const Operation *o, float *const *at, int64_t first, int64_t l
                     for (int64_t p = 0; p < columns; p++) to[p * channels + c] = from[p];
                 else
                     for (int64_t p = 0; p < columns; p++)
-                        to[p * channels + c] = at[o->positive][start + p] > 0 ? from[p] : 0;
+                        to[p * channels + c] = at[o->positive][start + p] <= 0 ? 0 : from[p];
             }
             to += columns * channels;
             for (int64_t i = 0; i < right * channels; i++) to[i] = 0;
@@ -231,6 +232,12 @@ int wiseale_is_parallel(void)
 #endif
 }
 
+/* What Python has written down too: floats handled together, samples taken together, and the size of an operation. */
+void wiseale_sizes(int64_t *sizes)
+{
+    sizes[0] = LANES, sizes[1] = SAMPLES, sizes[2] = sizeof(Operation) / sizeof(int64_t);
+}
+
 /* All operations on all samples; `at` has a row of `buffers` pointers for each thread. */
 void wiseale_convolve(const Operation *operations, int64_t count, const void *table, const int32_t *index,
                       float *const *at, int64_t buffers, int64_t samples, int64_t threads)
@@ -283,16 +290,17 @@ INLINED lanes log_of(lanes x)
     const lanes m = (lanes)(mantissa - (large & 0x800000));
     const lanes s = (m - 1.0f) / (m + 1.0f), z = s * s;
     const lanes of_mantissa = 2.0f * s * (1.0f + z * (1 / 3.0f + z * (1 / 5.0f + z * (1 / 7.0f + z * (1 / 9.0f)))));
-    return of_mantissa + LOG_2 * __builtin_convertvector((at >> 23) - 127 - large, lanes);
+    const lanes exponent = __builtin_convertvector((at >> 23) - 127 - large, lanes);
+    return of_mantissa + LOG_2 * exponent + (x - x); /* NaN stays NaN */
 }
 
 /* e^x of numbers up to 0: 2^n e^r with |r| ≤ ½ log 2; what is negligible beside 1 becomes e^-70, because arithmetic with
-   denormal numbers is slow. */
+   denormal numbers is slow, and NaN stays NaN. */
 INLINED lanes exp_of(lanes x)
 {
     const lanes least = (lanes){0} - 70.0f;
-    const bits enough = (bits)(x > least);
-    x = (lanes)(((bits)x & enough) | ((bits)least & ~enough));
+    const bits tiny = (bits)(x < least);
+    x = (lanes)(((bits)x & ~tiny) | ((bits)least & tiny));
     const bits n = __builtin_convertvector(x * (1 / LOG_2) - 0.5f, bits); /* rounded towards zero: x is not positive */
     const lanes whole = __builtin_convertvector(n, lanes);
     const lanes r = (x - whole * 0.693359375f) + whole * 2.12194440e-4f; /* log 2 in two parts */
@@ -350,19 +358,22 @@ void wiseale_pairs(const float *mean, const float *width, int64_t dimensions, in
             for (int64_t c = 0; own != 0 && c < dimensions; c++) logs += log_of(load(variances + c * size + j));
             store(owns + j, 0.5f * own * logs);
         }
+        if (log_k) {
 #pragma omp for schedule(dynamic, 4)
-        for (int64_t i = 0; i < size; i++)
-            for (int64_t j = i / LANES * LANES; log_k && j < size; j += LANES) {
-                const lanes k = pair(means, variances, owns, dimensions, size, quadratic, i, j);
-                store(log_k + i * size + j, k);
-                if (j > i)
-                    for (int64_t t = 0; t < LANES; t++) log_k[(j + t) * size + i] = k[t];
-            }
+            for (int64_t i = 0; i < size; i++)
+                for (int64_t j = i / LANES * LANES; j < size; j += LANES) {
+                    const lanes k = pair(means, variances, owns, dimensions, size, quadratic, i, j);
+                    store(log_k + i * size + j, k);
+                    if (j > i)
+                        for (int64_t t = 0; t < LANES; t++) log_k[(j + t) * size + i] = k[t];
+                }
+        }
 #pragma omp for schedule(dynamic, 4)
         for (int64_t i = 0; i < size; i++) {
             float own_row[log_k ? 1 : size], *row = log_k ? log_k + i * size : own_row;
-            for (int64_t j = 0; !log_k && j < size; j += LANES)
-                store(row + j, pair(means, variances, owns, dimensions, size, quadratic, i, j));
+            if (!log_k)
+                for (int64_t j = 0; j < size; j += LANES)
+                    store(row + j, pair(means, variances, owns, dimensions, size, quadratic, i, j));
             float peak = row[0];
             for (int64_t j = 1; j < size; j++) peak = row[j] > peak ? row[j] : peak;
             lanes sum = {0};
@@ -372,12 +383,18 @@ void wiseale_pairs(const float *mean, const float *width, int64_t dimensions, in
     }
 }
 
-/* What Σ_i by_sum[i] · log_sums[i] changes with the means and widths, in rows. Pairs whose weight is below are left out. */
+/* What Σ_i by_sum[i] · log_sums[i] changes with the means and widths, in rows. Pairs are left out whose weight beside the
+   largest that is possible is negligible. */
 void wiseale_pair_slopes(const float *width, const float *columns, const float *log_k, const float *log_sums,
-                         const float *by_sum, int64_t dimensions, int64_t size, float quadratic, float own, float below,
-                         float *by_mean, float *by_width, int64_t threads)
+                         const float *by_sum, int64_t dimensions, int64_t size, float quadratic, float own,
+                         float negligible, float *by_mean, float *by_width, int64_t threads)
 {
     const float *means = columns, *variances = columns + dimensions * size, *owns = columns + 2 * dimensions * size;
+    float below = 0;
+    for (int64_t i = 0; i < size; i++) {
+        const float magnitude = negligible * (by_sum[i] < 0 ? -by_sum[i] : by_sum[i]);
+        below = magnitude > below ? magnitude : below;
+    }
 #pragma omp parallel for schedule(dynamic, 4) num_threads(threads)
     for (int64_t i = 0; i < size; i++) {
         lanes weights[size / LANES], total = {0};
@@ -393,7 +410,8 @@ void wiseale_pair_slopes(const float *width, const float *columns, const float *
                 largest = magnitude > largest ? magnitude : largest;
             }
             total += weight;
-            if (!(largest < below)) weights[count] = weight, some[count++] = j;
+            const float not_finite = sum_of(weight - weight); /* 0 unless it is so: then it is to show */
+            if (!(largest < below && not_finite == 0)) weights[count] = weight, some[count++] = j;
         }
         const float all = own != 0 ? own * sum_of(total) : 0;
         for (int64_t c = 0; c < dimensions; c++) {

@@ -18,11 +18,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-LANES = 16
-"""Floats that the kernel handles together."""
-
-SAMPLES = 16
-"""Samples that it takes through all operations before the next ones."""
+from wiseale.native import LANES
 
 Table = npt.NDArray[np.int64]
 Span = tuple[int, int]
@@ -59,6 +55,8 @@ class Operation(NamedTuple):
     b_row: int = 0
     a_column: int = 0
     b_column: int = 0
+    left: int = 0
+    right: int = 0
     height: int = 0
     bias: int = -1
     positive: int = -1
@@ -109,7 +107,11 @@ def _span(first: int, end: int) -> Span:
 
 @dataclass(frozen=True)
 class Convolution:
-    """From a long side to a short one, and its adjoint; weights are (short channels, long channels, height, width)."""
+    """From a long side to a short one, and its adjoint; weights are (short channels, channels, height, width).
+
+    Attributes:
+        channels: of the long side.
+    """
 
     height: Axis
     width: Axis
@@ -160,21 +162,6 @@ class Convolution:
     def short_shape(self) -> tuple[int, int, int]:
         """Rows, columns and channels of the short side."""
         return self.height.short, self.width.short, self.short_channels
-
-    @cached_property
-    def long_floats(self) -> int:
-        """Of a sample's long side, without room."""
-        return math.prod(self.long_shape)
-
-    @cached_property
-    def roomy_floats(self) -> int:
-        """Of a sample's long side, with room."""
-        return self.height.long * self._roomy.long * self.channels
-
-    @cached_property
-    def short_floats(self) -> int:
-        """Of a sample's short side."""
-        return math.prod(self.short_shape)
 
     @cached_property
     def _entries(self) -> Tensor:
@@ -241,11 +228,11 @@ class Convolution:
 
     @cached_property
     def lengthening_index(self) -> Tensor:
-        """Order of the weight's entries for ``lengthen``, one behind the last for zero.
+        """Order of the weight's entries for ``lengthen``, -1 for zero.
 
         (row phase, column phase, outputs in lanes, row, column, short channel, lane): short positions in their order.
         """
-        down, across, size = self.height, self.width, self.entries
+        down, across = self.height, self.width
         row_taps = torch.arange(down.stride)[:, None] + down.stride * torch.arange(down.depth - 1, -1, -1)
         back = across.stride * torch.arange(across.depth - 1, across.depth - 1 - self._reach, -1)
         column_taps = torch.tensor(self._phases)[:, None, None] + back[:, None] + torch.arange(self.together)
@@ -253,7 +240,7 @@ class Convolution:
         outside = (rows >= down.kernel) | (columns < 0) | (columns >= across.kernel)
         found = self._entries[:, :, rows.clamp(max=down.kernel - 1), columns.clamp(0, across.kernel - 1)]
         shape = (self.short_channels, self.channels, *row_taps.shape, *column_taps.shape)
-        found = found.masked_fill(outside, size).view(shape)
+        found = found.masked_fill(outside, -1).view(shape)
         # (short channel, channel, row phase, row, column phase, column, together) to lanes of (together, channel)
         outputs = found.permute(2, 4, 3, 5, 0, 6, 1).flatten(5)
         return outputs.reshape(*outputs.shape[:5], -1, LANES).permute(0, 1, 5, 2, 3, 4, 6).flatten()

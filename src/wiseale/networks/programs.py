@@ -12,10 +12,10 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from wiseale.native import native
-from wiseale.networks.products import LANES, Convolution, Kind, Operation, Table
+from wiseale.native import LANES, native
+from wiseale.networks.products import Convolution, Kind, Operation, Table
 
-_FLOAT = 4  # bytes
+_BYTES = 4  # of a float
 
 
 @dataclass(frozen=True)
@@ -27,12 +27,12 @@ class Layer:
     relu: bool
 
     @property
-    def inside(self) -> tuple[int, int, int]:
+    def input_shape(self) -> tuple[int, int, int]:
         """Rows, columns and channels of the input."""
         return self.convolution.short_shape if self.lengthens else self.convolution.long_shape
 
     @property
-    def outside(self) -> tuple[int, int, int]:
+    def output_shape(self) -> tuple[int, int, int]:
         """Rows, columns and channels of the output."""
         return self.convolution.long_shape if self.lengthens else self.convolution.short_shape
 
@@ -113,10 +113,10 @@ class Scratch:
     def addresses(self, tensor: Tensor, samples: int) -> list[int]:
         """Of the numbers, then of the signals."""
         numbers = tensor.data_ptr()
-        signals = numbers + _FLOAT * self._numbers[-1]
+        signals = numbers + _BYTES * self._numbers[-1]
         return [
-            *(numbers + _FLOAT * start for start in self._numbers[:-1]),
-            *(signals + _FLOAT * samples * start for start in self._signals[:-1]),
+            *(numbers + _BYTES * start for start in self._numbers[:-1]),
+            *(signals + _BYTES * samples * start for start in self._signals[:-1]),
         ]
 
 
@@ -139,11 +139,11 @@ class Programs:
         self.layers, self._count = layers, len(layers)
         rooms = [layers[0].room, *((0, 0) for _ in layers)]
         gradient_rooms = [*((0, 0) for _ in layers), layers[-1].gradient_room]
-        shapes = [layers[0].inside, *(layer.outside for layer in layers)]
+        shapes = [layers[0].input_shape, *(layer.output_shape for layer in layers)]
         self._signals = [_Signal(*shape, *room) for shape, room in zip(shapes, rooms, strict=True)]
         self._gradients = [_Signal(*shape, *room) for shape, room in zip(shapes, gradient_rooms, strict=True)]
         self.entries = [layer.convolution.entries for layer in layers]
-        self.channels = [layer.outside[2] for layer in layers]
+        self.channels = [layer.output_shape[2] for layer in layers]
         self.forwards, matrices = self._forwards()
         self.scratch = Scratch(matrices, [signal.floats for signal in self._signals])
         (self.backwards, _), (self.backwards_to_input, matrices) = self._backwards(False), self._backwards(True)
@@ -163,7 +163,7 @@ class Programs:
         for i, layer in enumerate(self.layers):
             operation, table, index = layer.forward_pass()
             sizes.append(len(index))
-            program.reorder(Kind.PICK, weights + i, matrices + i, _zeros_marked(index, self.entries[i]))
+            program.reorder(Kind.PICK, weights + i, matrices + i, index)
             repeats.append(operation.width)
             program.reorder(Kind.PICK, biases + i, added + i, torch.arange(operation.width) % self.channels[i])
             buffers = {"a": signals + i, "b": matrices + i, "c": signals + i + 1, "bias": added + i}
@@ -194,7 +194,7 @@ class Programs:
             operation, table, index = layer.backward_pass()
             sizes.append(len(index))
             if i or to_input:
-                program.reorder(Kind.PICK, weights + i, matrices + i, _zeros_marked(index, self.entries[i]))
+                program.reorder(Kind.PICK, weights + i, matrices + i, index)
                 buffers = {"a": gradients + i + 1, "b": matrices + i, "c": gradients + i}
                 floats = {"a_sample": arriving.floats, "c_sample": self._gradients[i].floats}
                 positive = signals + i if i and self.layers[i - 1].relu else -1
@@ -240,10 +240,5 @@ class _Signal:
         return self.rows * self.columns * self.channels
 
     def _move(self, kind: Kind, a: int, c: int) -> Operation:
-        room = {"a_column": self.left, "b_column": self.right}
-        return Operation(kind, number=self.rows * self.columns, a=a, c=c, width=self.channels, height=self.rows, **room)
-
-
-def _zeros_marked(index: Tensor, entries: int) -> Tensor:
-    """An index one behind the last entry means zero; the kernel wants -1 for it."""
-    return index.masked_fill(index == entries, -1)
+        sizes = {"number": self.rows * self.columns, "width": self.channels, "height": self.rows}
+        return Operation(kind, a=a, c=c, left=self.left, right=self.right, **sizes)

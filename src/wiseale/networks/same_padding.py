@@ -39,13 +39,13 @@ class SameConv(nn.Module):
     """A strided convolution of inputs whose spatial size is known when it is built: (M, channels, *size).
 
     Attributes:
-        out: spatial size of the output.
+        size, out: spatial size of the input and of the output.
         geometry: for another way to train it on a CPU, which :class:`~wiseale.networks.stack.Stack` takes.
     """
 
     def __init__(self, inputs: int, outputs: int, kernel: int, stride: int, size: tuple[int, ...]) -> None:
         super().__init__()
-        self.out = same_size(size, stride)
+        self.size, self.out = size, same_size(size, stride)
         totals = [max((o - 1) * stride + kernel - n, 0) for o, n in zip(self.out, size, strict=True)]
         even = all(total % 2 == 0 for total in totals)
         # The convolution pads by itself where both sides are equal, which spares a copy of the input.
@@ -80,7 +80,7 @@ class SameConvTranspose(nn.Module):
         out: tuple[int, ...] | None = None,
     ) -> None:
         super().__init__()
-        self.out = out or tuple(n * stride for n in size)
+        self.size, self.out = size, out or tuple(n * stride for n in size)
         missing = max(stride - kernel, 0)
         convolution = (nn.ConvTranspose1d, nn.ConvTranspose2d)[len(size) - 1]
         left = max(kernel - stride, 0) // 2

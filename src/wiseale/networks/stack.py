@@ -6,14 +6,14 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from wiseale.native import native
-from wiseale.networks.products import SAMPLES, Axis, Convolution
+from wiseale.native import SAMPLES, native
+from wiseale.networks.products import Axis, Convolution
 from wiseale.networks.programs import Layer, Programs
 from wiseale.networks.same_padding import Pointwise, SameConv, SameConvTranspose
 
@@ -29,25 +29,32 @@ class Stack(nn.Sequential):
     where a graph is being recorded, the layers are torch's own and called one by one.
     """
 
-    def __init__(self, *layers: nn.Module) -> None:
-        super().__init__(*layers)
-        self.parts = list(_parts(layers))
-
     def forward(self, x: Tensor) -> Tensor:
         """Apply every layer."""
         if not _trains_on_cpu(x):
             return super().forward(x)  # type: ignore[no-any-return, no-untyped-call]
-        for part in self.parts:
+        for part in self.parts():
             x = part(x)
         return x
+
+    def parts(self) -> list[nn.Module | Run]:
+        """The layers, in runs where the kernel takes them; found again if a layer was replaced."""
+        layers = tuple(self)
+        if self.__dict__.get("_layers_of_parts") != layers:
+            self._layers_of_parts, self._parts = layers, list(_parts(layers))
+        return self._parts
 
 
 def _trains_on_cpu(x: Tensor) -> bool:
     """Whether runs are worth it: float32 on a CPU, with a gradient, enough rows, no graph recorded, kernels at hand."""
-    if torch.compiler.is_compiling() or torch.compiler.is_exporting():  # first: then the number of rows is a symbol
-        return False
-    plain = x.device.type == "cpu" and x.dtype == torch.float32 and not torch.is_autocast_enabled("cpu")
+    if torch.compiler.is_compiling() or torch.compiler.is_exporting() or torch._C._get_tracing_state() is not None:
+        return False  # asked first: then the number of rows is a symbol
+    plain = _is_plain(x) and not torch.is_autocast_enabled("cpu")
     return plain and torch.is_grad_enabled() and len(x) >= _FEWEST_ROWS and _has_kernels()
+
+
+def _is_plain(x: Tensor) -> bool:
+    return x.device.type == "cpu" and x.dtype == torch.float32
 
 
 def _has_kernels() -> bool:
@@ -62,39 +69,61 @@ class Run:
     """
 
     def __init__(self) -> None:
+        self._modules: list[nn.Module] = []
         self._holders: list[nn.Module] = []  # of weight and bias
         self._layers: list[Layer] = []
-        self._shape: tuple[int, ...] = ()
+        self._from: tuple[int, ...] = ()
+        self._to: tuple[int, ...] = ()
 
     def __bool__(self) -> bool:
         return bool(self._layers)
 
     def take(self, module: nn.Module) -> bool:
         """Take this module, unless it cannot come next."""
+        taken = self._fits(module)
+        if taken:
+            self._modules.append(module)
+        return taken
+
+    def _fits(self, module: nn.Module) -> bool:
         if isinstance(module, nn.ReLU):
             return self._take_relu()
         if isinstance(module, nn.Flatten):
             return self._take_flatten(module)
         if isinstance(module, SameConv | SameConvTranspose):
-            shape = (module.convolution.out_channels, *module.out)
-            return self._take(module.convolution, module.geometry, isinstance(module, SameConvTranspose), shape)
+            sizes = module.size, module.out
+            return self._take(module.convolution, module.geometry, isinstance(module, SameConvTranspose), *sizes)
         if isinstance(module, Pointwise):
-            return self._take(module, module.geometry, False, (module.out_channels, 1))
-        if isinstance(module, nn.Linear) and len(self._shape) == 1 and module.weight.numel() <= _MOST_LINEAR:
-            return self._take(module, self._linear(module), False, (module.out_features,))
+            return self._take(module, module.geometry, False, (1,), (1,))
+        if (
+            isinstance(module, nn.Linear)
+            and self._to == (module.in_features,)
+            and module.weight.numel() <= _MOST_LINEAR
+        ):
+            return self._take(module, self._linear(module), False, (), ())
         return False
 
-    def _take(self, holder: nn.Module, geometry: Convolution, lengthens: bool, shape: tuple[int, ...]) -> bool:
-        """Signals that need room around them come from outside or go there."""
-        last = self._layers[-1] if self._layers else None
-        ends = last is not None and last.gradient_room != (0, 0)
+    def _take(
+        self, holder: nn.Module, geometry: Convolution, lengthens: bool, size: tuple[int, ...], out: tuple[int, ...]
+    ) -> bool:
         layer = Layer(geometry, lengthens, relu=False)
-        if not geometry.possible or ends or (last is not None and layer.room != (0, 0)):
+        if not geometry.possible or holder.bias is None or not self._continues(layer, len(size)):
             return False
+        if not self._layers:
+            self._from = (layer.input_shape[2], *size)
+        self._to = (layer.output_shape[2], *out)
         self._holders.append(holder)
         self._layers.append(layer)
-        self._shape = shape
         return True
+
+    def _continues(self, layer: Layer, dimensions: int) -> bool:
+        """Whether it takes what the last one makes; signals with room around them come from outside or go there."""
+        if not self._layers:
+            return True
+        last = self._layers[-1]
+        alike = last.output_shape == layer.input_shape and len(self._to) == 1 + dimensions
+        flattened = dimensions == 0
+        return (alike or flattened) and last.gradient_room == (0, 0) and layer.room == (0, 0)
 
     def _take_relu(self) -> bool:
         if not self._layers or self._layers[-1].relu:
@@ -103,18 +132,14 @@ class Run:
         return True
 
     def _take_flatten(self, module: nn.Flatten) -> bool:
-        if (
-            not self._layers
-            or (module.start_dim, module.end_dim) != (1, -1)
-            or self._layers[-1].gradient_room != (0, 0)
-        ):
+        if not self._layers or (module.start_dim, module.end_dim) != (1, -1):
             return False
-        self._shape = (math.prod(self._shape),)
+        self._to = (math.prod(self._to),)
         return True
 
     def _linear(self, module: nn.Linear) -> Convolution:
         """As a convolution whose kernel covers everything: its weights lie in the same order."""
-        rows, columns, channels = self._layers[-1].outside
+        rows, columns, channels = self._layers[-1].output_shape
         axes = [Axis(size, 1, size, 1, 0) for size in (rows, columns)]
         return Convolution.of(axes, channels, module.out_features)
 
@@ -124,9 +149,13 @@ class Run:
         return Programs(self._layers)
 
     def __call__(self, x: Tensor) -> Tensor:
-        """(M, C, *size) to (M, N, *size')."""
-        parameters = [p for holder in self._holders for p in (holder.weight, holder.bias)]
-        y: Tensor = _Convolutions.apply(x, self.programs, self._shape, *parameters)  # type: ignore[no-untyped-call]
+        """(M, C, *size) to (M, N, *size'); what the kernel was not made for goes through the modules, one by one."""
+        parameters = cast(list[Tensor], [p for holder in self._holders for p in (holder.weight, holder.bias)])
+        if x.shape[1:] != self._from or not all(_is_plain(tensor) for tensor in (x, *parameters)):
+            for module in self._modules:
+                x = module(x)
+            return x
+        y: Tensor = _Convolutions.apply(x, self.programs, self._to, *parameters)  # type: ignore[no-untyped-call]
         return y
 
 
@@ -141,7 +170,7 @@ class _Convolutions(torch.autograd.Function):
         addresses = [tensor.data_ptr() for tensor in (x, y, *weights, *biases)]
         programs.forwards([addresses + programs.scratch.addresses(scratch, size)] * threads_for(size), size)
         ctx.programs, ctx.x_shape = programs, x.shape
-        ctx.save_for_backward(y, scratch, *weights)
+        ctx.save_for_backward(y if programs.layers[-1].relu else y.new_empty(0), scratch, *weights)
         return y
 
     @staticmethod
@@ -149,7 +178,7 @@ class _Convolutions(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         programs: Programs = ctx.programs
         y, signals, *weights = ctx.saved_tensors
-        gradient, size, threads = gradient.contiguous(), len(y), threads_for(len(y))
+        gradient, size, threads = gradient.contiguous(), len(gradient), threads_for(len(gradient))
         scratch = y.new_empty(programs.gradient_scratch.floats(size))
         to_x = y.new_empty(ctx.x_shape) if ctx.needs_input_grad[0] else None
         to_weights = [torch.empty_like(weight) for weight in weights]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -38,7 +38,6 @@ class Adam(torch.optim.Adam):
         group["lr"] = lr
         gradients = [parameter.grad for parameter in self.parameters]
         if self._moments is None or self._count is None or any(gradient is None for gradient in gradients):
-            self._write_count()
             self.step()
             self._look_up()
             return
@@ -55,15 +54,21 @@ class Adam(torch.optim.Adam):
             maximize=False,
         )
 
+    def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
+        """One step as torch makes it."""
+        self._write_count()
+        return super().step(closure)  # type: ignore[no-any-return]
+
     def _look_up(self) -> None:
         """Means, mean squares and the number of steps, unless some parameter has had fewer than others."""
-        states = [self.state[parameter] for parameter in self.parameters]
-        if all(states) and len({state["step"].item() for state in states}) == 1:
+        states = [self.state[parameter] for parameter in self.parameters if parameter in self.state]
+        same = len(states) == len(self.parameters) and len({state["step"].item() for state in states}) == 1
+        if same:
             self._moments = [state["exp_avg"] for state in states], [state["exp_avg_sq"] for state in states]
             self._count = states[0]["step"].clone()
 
     def _write_count(self) -> None:
-        """Give every parameter's state the number of steps."""
+        """Give every parameter's state the number of steps; what was looked up may be out of date from then on."""
         if self._count is not None:
             for parameter in self.parameters:
                 self.state[parameter]["step"].copy_(self._count)
@@ -73,6 +78,14 @@ class Adam(torch.optim.Adam):
         """The state, as torch's Adam has it."""
         self._write_count()
         return super().state_dict()
+
+    def __getstate__(self) -> dict[str, Any]:
+        self._write_count()
+        return super().__getstate__()
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)  # type: ignore[no-untyped-call]
+        self._moments, self._count = None, None
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Replace the state."""
