@@ -24,9 +24,9 @@ def training(table: Table) -> Figure:
     for ax, ((network, threads), bars) in zip(axes, groups.items(), strict=True):
         names, speeds = zip(*reversed(bars), strict=True)
         colours = [PALETTE[0] if name.startswith("wiseale") else "0.6" for name in names]
-        _bars(ax, names, speeds, colours)
+        _bars(ax, [name.replace("aevb, without", "no") for name in names], speeds, colours)
         ax.axvline(1, color="0.2", linewidth=0.8, linestyle="--")
-        ax.set_xlim(0, 1.2 * max(speed for bars in groups.values() for _, speed in bars))
+        ax.set_xlim(0, 1.35 * max(speed for bars in groups.values() for _, speed in bars))
         ax.set_title(f"{network}, {threads} thread{'s' if threads != 1 else ''}", fontsize=8)
     figure.supxlabel("speed over the plain loop", fontsize=8)
     return figure
