@@ -39,6 +39,7 @@ typedef struct {
     int64_t rows, columns; /* of positions */
 } Outer;
 
+/* PICK comes first and orders weights; GIVE comes last and orders their gradients; the others are for some samples each. */
 enum { PICK, ENTER, PRODUCTS, OUTERS, SUMS, LEAVE, GIVE };
 
 typedef struct {
@@ -47,7 +48,7 @@ typedef struct {
     int64_t a, a_sample;        /* input: its buffer, and the floats from one sample to the next */
     int64_t b, b_sample;        /* matrices, or the short side of outer products */
     int64_t c, c_sample;        /* result */
-    int64_t width;              /* channels of a result; a multiple of LANES in sums and products */
+    int64_t width;              /* channels of a result; of products and outer products a multiple of LANES */
     int64_t block;              /* floats of a matrix's LANES columns, which lie together */
     int64_t a_row, b_row;       /* from one piece, or one row of positions, to the next */
     int64_t a_column, b_column; /* from one position to the next */
