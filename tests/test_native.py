@@ -158,6 +158,7 @@ def test_other_processors(flags, tmp_path, monkeypatch):
     library = _load(path)
     assert library.wiseale_is_parallel() == ("-fopenmp" in flags)
     monkeypatch.setattr(programs, "native", lambda: Native(library, "compiled"))
+    torch.manual_seed(0)  # with other weights a sum near zero may fall on either side of the ReLU
     stack = Stack(SameConv(1, 16, 4, 2, (17, 20)), nn.ReLU(), SameConvTranspose(16, 3, 5, 2, (9, 10)))
     (run,) = stack.parts()
     x = torch.randn(37, 1, 17, 20, generator=torch.Generator().manual_seed(0))

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
+from contextlib import suppress
 from typing import NoReturn
 
 import click
 
 import wiseale
 from wiseale.errors import ToldElsewhereError, WiseAleError
+from wiseale.ranks import STORE
 
 COMMANDS = {
     "demo": "Train six systems on sine waves side by side, then show a table and a report.",
@@ -56,22 +59,33 @@ def group() -> None:
 
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Run the command line; exit code 0 done, 2 the user's input, 1 a fault of ours, 130/143 interrupted."""
+    code = _run(arguments)
+    if STORE in os.environ or "TORCHELASTIC_RUN_ID" in os.environ:
+        # One rank of several: threads of its process group may still be there, and would abort the ending interpreter.
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(ValueError, OSError):  # closed, or its reader has gone
+                stream.flush()
+        os._exit(code)
+    sys.exit(code)
+
+
+def _run(arguments: list[str] | None) -> int:
     try:
         code = group.main(arguments, prog_name="wiseale", standalone_mode=False)
     except click.UsageError as error:
-        _fail(error.format_message())
+        return _fail(error.format_message())
     except ToldElsewhereError:
-        sys.exit(2)
+        return 2
     except WiseAleError as error:
-        _fail(str(error))
+        return _fail(str(error))
     except (KeyboardInterrupt, click.Abort):
-        sys.exit(130)
+        return 130
     except BrokenPipeError:
         sys.stderr.close()  # the reader of our output has gone, e.g. `| head`: nothing is left to say
-        sys.exit(1)
-    sys.exit(code if isinstance(code, int) else 0)
+        return 1
+    return code if isinstance(code, int) else 0
 
 
-def _fail(message: str) -> NoReturn:
+def _fail(message: str) -> int:
     print(f"wiseale: error: {' '.join(message.split())}", file=sys.stderr)
-    sys.exit(2)
+    return 2

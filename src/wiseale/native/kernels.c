@@ -11,14 +11,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define LANES 16 /* floats handled together; a machine with shorter registers uses several for them */
+#define BLOCK 16 /* channels that lie together in matrices, on every machine */
 #if defined(__AVX512F__)
-#define ROWS 16 /* as many sums of LANES floats as stay in registers */
-#elif defined(__AVX__) || defined(__aarch64__)
+#define LANES 16 /* floats of a register */
+#define ROWS 16  /* as many sums of BLOCK floats as stay in registers */
+#elif defined(__AVX__)
+#define LANES 8
+#define ROWS 6
+#elif defined(__aarch64__)
+#define LANES 4
 #define ROWS 4
 #else
+#define LANES 4
 #define ROWS 2
 #endif
+#define PARTS (BLOCK / LANES)
 #define LOG_2 0.693147181f
 #define LINE 64 /* bytes that come from memory together */
 #define SAMPLES 16 /* taken through all operations before the next ones: what they share stays in cache */
@@ -48,8 +55,8 @@ typedef struct {
     int64_t a, a_sample;        /* input: its buffer, and the floats from one sample to the next */
     int64_t b, b_sample;        /* matrices, or the short side of outer products */
     int64_t c, c_sample;        /* result */
-    int64_t width;              /* channels of a result; of products and outer products a multiple of LANES */
-    int64_t block;              /* floats of a matrix's LANES columns, which lie together */
+    int64_t width;              /* channels of a result; of products and outer products a multiple of BLOCK */
+    int64_t block;              /* floats of a matrix's BLOCK columns, which lie together */
     int64_t a_row, b_row;       /* from one piece, or one row of positions, to the next */
     int64_t a_column, b_column; /* from one position to the next */
     int64_t left, right;        /* of every row: positions of zeros, entering */
@@ -69,28 +76,33 @@ INLINED lanes zero_unless_positive(lanes value, lanes condition) /* as in torch,
 INLINED void product_tile(const Operation *o, const Product *p, const float *a, const float *b, float *c,
                           const float *bias, const float *positive, const int rows)
 {
-    lanes sum[ROWS];
-    for (int s = 0; s < rows; s++) sum[s] = bias ? load(bias) : (lanes){0};
+    lanes sum[ROWS][PARTS];
+    for (int s = 0; s < rows; s++)
+        for (int v = 0; v < PARTS; v++) sum[s][v] = bias ? load(bias + v * LANES) : (lanes){0};
     for (int64_t piece = 0; piece < p->pieces; piece++) {
         const float *x = a + piece * o->a_row, *w = b + piece * o->b_row;
-        for (int64_t k = 0; k < p->length; k++, w += LANES) {
-            const lanes row = load(w);
-            for (int s = 0; s < rows; s++) sum[s] += x[s * o->a_sample + k] * row;
+        for (int64_t k = 0; k < p->length; k++, w += BLOCK) {
+            lanes row[PARTS];
+            for (int v = 0; v < PARTS; v++) row[v] = load(w + v * LANES);
+            for (int s = 0; s < rows; s++)
+                for (int v = 0; v < PARTS; v++) sum[s][v] += x[s * o->a_sample + k] * row[v];
         }
     }
-    for (int s = 0; s < rows; s++) {
-        lanes value = sum[s];
-        if (o->relu) value = zero_unless_positive(value, value);
-        if (positive) value = zero_unless_positive(value, load(positive + s * o->c_sample));
-        store(c + s * o->c_sample, value);
-    }
+    for (int s = 0; s < rows; s++)
+        for (int v = 0; v < PARTS; v++) {
+            const int64_t at = s * o->c_sample + v * LANES;
+            lanes value = sum[s][v];
+            if (o->relu) value = zero_unless_positive(value, value);
+            if (positive) value = zero_unless_positive(value, load(positive + at));
+            store(c + at, value);
+        }
 }
 
 static void products(const Operation *o, const Product *table, float *const *at, int64_t first, int64_t last)
 {
-    for (int64_t n = 0; n < o->width; n += LANES)
+    for (int64_t n = 0; n < o->width; n += BLOCK)
         for (const Product *p = table + o->first; p < table + o->first + o->number; p++) {
-            const float *a = at[o->a] + p->from, *b = at[o->b] + p->matrix + n / LANES * o->block;
+            const float *a = at[o->a] + p->from, *b = at[o->b] + p->matrix + n / BLOCK * o->block;
             const float *bias = o->bias < 0 ? NULL : at[o->bias] + n;
             int64_t s = first;
 #define TILES(rows) \
@@ -108,29 +120,36 @@ static void products(const Operation *o, const Product *table, float *const *at,
 INLINED void outer_tile(const Operation *o, const Outer *p, const float *a, const float *b, float *c, int64_t samples,
                         const int rows)
 {
-    lanes sum[ROWS];
-    for (int t = 0; t < rows; t++) sum[t] = (lanes){0};
+    lanes sum[ROWS][PARTS];
+    for (int t = 0; t < rows; t++)
+        for (int v = 0; v < PARTS; v++) sum[t][v] = (lanes){0};
     for (int64_t s = 0; s < samples; s++)
         for (int64_t row = 0; row < p->rows; row++) {
             const float *x = a + s * o->a_sample + row * o->a_row, *g = b + s * o->b_sample + row * o->b_row;
             for (int64_t column = 0; column < p->columns; column++, x += o->a_column, g += o->b_column) {
-                const lanes y = load(g);
-                for (int t = 0; t < rows; t++) sum[t] += x[t] * y;
+                lanes y[PARTS];
+                for (int v = 0; v < PARTS; v++) y[v] = load(g + v * LANES);
+                for (int t = 0; t < rows; t++)
+                    for (int v = 0; v < PARTS; v++) sum[t][v] += x[t] * y[v];
             }
         }
-    for (int t = 0; t < rows; t++) store(c + t * LANES, load(c + t * LANES) + sum[t]);
+    for (int t = 0; t < rows; t++)
+        for (int v = 0; v < PARTS; v++) {
+            float *to = c + t * BLOCK + v * LANES;
+            store(to, load(to) + sum[t][v]);
+        }
 }
 
 static void outers(const Operation *o, const Outer *table, float *const *at, int64_t first, int64_t last)
 {
-    for (int64_t n = 0; n < o->width; n += LANES)
+    for (int64_t n = 0; n < o->width; n += BLOCK)
         for (const Outer *p = table + o->first; p < table + o->first + o->number; p++) {
             const float *a = at[o->a] + first * o->a_sample + p->of_long;
             const float *b = at[o->b] + first * o->b_sample + p->of_short + n;
-            float *c = at[o->c] + n / LANES * o->block + p->to;
+            float *c = at[o->c] + n / BLOCK * o->block + p->to;
             int64_t t = 0;
 #define TILES(rows) \
-    for (; t + rows <= o->height; t += rows) outer_tile(o, p, a + t, b, c + t * LANES, last - first, rows);
+    for (; t + rows <= o->height; t += rows) outer_tile(o, p, a + t, b, c + t * BLOCK, last - first, rows);
             TILES(ROWS)
             TILES(2)
             TILES(1)
@@ -233,10 +252,10 @@ int wiseale_is_parallel(void)
 #endif
 }
 
-/* What Python has written down too: floats handled together, samples taken together, and the size of an operation. */
+/* What Python has written down too: channels that lie together, samples taken together, and the size of an operation. */
 void wiseale_sizes(int64_t *sizes)
 {
-    sizes[0] = LANES, sizes[1] = SAMPLES, sizes[2] = sizeof(Operation) / sizeof(int64_t);
+    sizes[0] = BLOCK, sizes[1] = SAMPLES, sizes[2] = sizeof(Operation) / sizeof(int64_t);
 }
 
 /* All operations on all samples; `at` has a row of `buffers` pointers for each thread. */
