@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from wiseale.native import LANES, native
+from wiseale.native import BLOCK, native
 from wiseale.pair_streams import log_sum_symmetric, streams
 from wiseale.posterior import LOG_2PI, Posterior
 
@@ -68,7 +68,7 @@ def _compiled_for(posterior: Posterior) -> bool:
     """Whether the compiled kernel takes these: float32 on a CPU, whole lanes of them, widths that can be squared."""
     mu, size = posterior.mu, len(posterior)
     plain = all(x.device.type == "cpu" and x.dtype == torch.float32 for x in (mu, posterior.sigma))
-    if not plain or torch.compiler.is_compiling() or size % LANES or size > _MOST_ROWS or native().library is None:
+    if not plain or torch.compiler.is_compiling() or size % BLOCK or size > _MOST_ROWS or native().library is None:
         return False
     narrowest, widest = (bound.item() for bound in posterior.sigma.detach().aminmax())
     return narrowest > _NARROWEST and widest < 1 / _NARROWEST  # false too if any is not a number

@@ -22,8 +22,8 @@ from torch import Tensor
 
 from wiseale.data import cache_root
 
-LANES = 16
-"""Floats that the kernels handle together."""
+BLOCK = 16
+"""Channels that lie together in the kernels' matrices, and posteriors that are paired at a time."""
 
 SAMPLES = 16
 """Samples that they take through all layers before the next ones."""

@@ -18,7 +18,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from wiseale.native import LANES
+from wiseale.native import BLOCK
 
 Table = npt.NDArray[np.int64]
 Span = tuple[int, int]
@@ -127,12 +127,12 @@ class Convolution:
     @property
     def possible(self) -> bool:
         """Whether the kernel's lanes can be filled: by the short side's channels, and by the long side's positions."""
-        return self.short_channels % LANES == 0 and self.width.long >= self.together
+        return self.short_channels % BLOCK == 0 and self.width.long >= self.together
 
     @cached_property
     def together(self) -> int:
         """Neighbouring long positions computed at once, so that their channels fill lanes; 1 where one's do."""
-        return LANES // math.gcd(LANES, self.channels)
+        return BLOCK // math.gcd(BLOCK, self.channels)
 
     @cached_property
     def room(self) -> Span:
@@ -174,7 +174,7 @@ class Convolution:
     @cached_property
     def shortening_index(self) -> Tensor:
         """Order of the weight's entries for ``shorten``: (short channels in lanes, row, column, channel, lane)."""
-        lanes = self._entries.view(-1, LANES, *self._entries.shape[1:])
+        lanes = self._entries.view(-1, BLOCK, *self._entries.shape[1:])
         return lanes.permute(0, 3, 4, 2, 1).flatten()
 
     @cached_property
@@ -184,7 +184,7 @@ class Convolution:
 
     def shorten(self) -> tuple[Operation, Table]:
         """Every short position is a product with what lies under the kernel there."""
-        across, width, lanes = self._roomy, self.width.kernel * self.channels, LANES
+        across, width, lanes = self._roomy, self.width.kernel * self.channels, BLOCK
         jobs = []
         for row in range(self.height.short):
             tap, rows = self.height.taps_at(row)
@@ -243,26 +243,26 @@ class Convolution:
         found = found.masked_fill(outside, -1).view(shape)
         # (short channel, channel, row phase, row, column phase, column, together) to lanes of (together, channel)
         outputs = found.permute(2, 4, 3, 5, 0, 6, 1).flatten(5)
-        return outputs.reshape(*outputs.shape[:5], -1, LANES).permute(0, 1, 5, 2, 3, 4, 6).flatten()
+        return outputs.reshape(*outputs.shape[:5], -1, BLOCK).permute(0, 1, 5, 2, 3, 4, 6).flatten()
 
     def lengthen(self) -> tuple[Operation, Table]:
         """Every long position, or several together, is a product with the short positions that meet it."""
         down, across = self.height, self.width
-        width, row_size = self.together * self.channels, self._reach * self.short_channels * LANES
+        width, row_size = self.together * self.channels, self._reach * self.short_channels * BLOCK
         block = down.depth * row_size
         jobs = []
         for row in range(down.long):
             first, rows = down.short_meeting(row)
             base, phase = divmod(row + down.left, down.stride)
-            of_row = phase * len(self._phases) * (width // LANES) * block + (first - base + down.depth - 1) * row_size
+            of_row = phase * len(self._phases) * (width // BLOCK) * block + (first - base + down.depth - 1) * row_size
             for start in self._starts:
                 left, columns = across.short_meeting(start, self.together)
                 base, phase = divmod(start + across.left, across.stride)
-                of_phase = self._phases.index(phase) * (width // LANES) * block
+                of_phase = self._phases.index(phase) * (width // BLOCK) * block
                 jobs.append(
                     (
                         (first * across.short + left) * self.short_channels,
-                        of_row + of_phase + (left - base + across.depth - 1) * self.short_channels * LANES,
+                        of_row + of_phase + (left - base + across.depth - 1) * self.short_channels * BLOCK,
                         (row * across.long + start) * self.channels,
                         *(rows, columns * self.short_channels),
                     )
@@ -288,14 +288,14 @@ class Convolution:
                     (
                         (line + left * across.stride - across.left + right) * self.channels,
                         (first * across.short + left) * self.short_channels,
-                        (tap * across.kernel + right) * self.channels * LANES,
+                        (tap * across.kernel + right) * self.channels * BLOCK,
                         *(rows, columns),
                     )
                 )
         operation = Operation(
             Kind.OUTERS,
             width=self.short_channels,
-            block=down.kernel * across.kernel * self.channels * LANES,
+            block=down.kernel * across.kernel * self.channels * BLOCK,
             a_row=down.stride * across.long * self.channels,
             a_column=across.stride * self.channels,
             b_row=across.short * self.short_channels,

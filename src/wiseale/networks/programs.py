@@ -12,7 +12,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from wiseale.native import LANES, native
+from wiseale.native import BLOCK, native
 from wiseale.networks.products import Convolution, Kind, Operation, Table
 
 _BYTES = 4  # of a float
@@ -48,17 +48,17 @@ class Layer:
 
     def forward_pass(self) -> tuple[Operation, Table, Tensor]:
         """What makes the output, and the order it wants the weight in."""
-        shape = self.convolution
-        if self.lengthens:
-            return *shape.lengthen(), shape.lengthening_index
-        return *shape.shorten(), shape.shortening_index
+        return self._pass(self.lengthens)
 
     def backward_pass(self) -> tuple[Operation, Table, Tensor]:
         """What makes the input's gradient, and the order it wants the weight in."""
+        return self._pass(not self.lengthens)
+
+    def _pass(self, lengthens: bool) -> tuple[Operation, Table, Tensor]:
         shape = self.convolution
-        if self.lengthens:
-            return *shape.shorten(), shape.shortening_index
-        return *shape.lengthen(), shape.lengthening_index
+        if lengthens:
+            return *shape.lengthen(), shape.lengthening_index
+        return *shape.shorten(), shape.shortening_index
 
 
 class Program:
@@ -121,7 +121,7 @@ class Scratch:
 
 
 def _aligned(floats: int) -> int:
-    return -(-floats // LANES) * LANES
+    return -(-floats // BLOCK) * BLOCK
 
 
 class Programs:
@@ -220,7 +220,7 @@ class _Signal:
     @cached_property
     def floats(self) -> int:
         """From one sample to the next."""
-        return _aligned(self.rows * (self.left + self.columns + self.right) * self.channels) + LANES
+        return _aligned(self.rows * (self.left + self.columns + self.right) * self.channels) + BLOCK
 
     def enter(self, a: int, c: int) -> Operation:
         """From torch's order."""
