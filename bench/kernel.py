@@ -14,10 +14,9 @@ from torch import Tensor
 from bench.plain import Case, Epoch, plain
 from bench.table import Table, ratio_of_medians
 from bench.training import interleaved, ours, without_kernels
-from wiseale import pair_sums
 from wiseale.data import load_dataset
 from wiseale.divergences import kl_aggregate_upper_bound
-from wiseale.native import native
+from wiseale.kernels import native, pairs
 from wiseale.posterior import Posterior
 
 LOG_2PI = math.log(2 * math.pi)
@@ -45,20 +44,20 @@ def some_posterior(m: int, d: int, dtype: torch.dtype = torch.float32) -> Poster
     return Posterior(mu.to(dtype).requires_grad_(), sigma.to(dtype).requires_grad_())
 
 
-def sizes(pairs: tuple[tuple[int, int], ...], repeats: int) -> Table:
+def sizes(cases: tuple[tuple[int, int], ...], repeats: int) -> Table:
     """Forward and backward; the reference for correctness is the broadcast in float64."""
     rows = []
-    for m, d in pairs:
+    for m, d in cases:
         q = some_posterior(m, d)
         calls = max(1, int(3e6 / (m * m * d)))
         contenders = {
             "compiled": repeat(kl_aggregate_upper_bound, q, calls),
-            "torch": without_kernels(repeat(kl_aggregate_upper_bound, q, calls), pair_sums),
+            "torch": without_kernels(repeat(kl_aggregate_upper_bound, q, calls), pairs),
             "broadcast": repeat(broadcast, q, calls),
         }
         times = {name: [1e3 * s / calls for s in seconds] for name, seconds in interleaved(contenders, repeats).items()}
         speeds = (ratio_of_medians(times["broadcast"], times[name]) for name in ("compiled", "torch"))
-        errors = off(q), without_kernels(lambda q=q: off(q), pair_sums)()
+        errors = off(q), without_kernels(lambda q=q: off(q), pairs)()
         rows.append((m, d, *(median(times[name]) for name in contenders), *speeds, *errors))
     caption = (
         f"Jensen bound, forward and backward, 1 thread: milliseconds, medians of {repeats} interleaved; errors of the "

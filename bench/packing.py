@@ -20,12 +20,13 @@ from pathlib import Path
 
 from PIL import Image
 
-from wiseale.data import decode, default_data_root
-from wiseale.data.decode import Form
-from wiseale.data.decode_pool import cores
-from wiseale.data.image_pack import pack_images
-from wiseale.data.images import Listing, list_images
-from wiseale.data.pack import Pack, open_pack
+from wiseale.data import default_data_root
+from wiseale.data.images import decode
+from wiseale.data.images.decode import Form
+from wiseale.data.images.decode_pool import cores
+from wiseale.data.images.images import Listing, list_images
+from wiseale.data.packs.image_pack import pack_images
+from wiseale.data.packs.pack import Pack, open_pack
 
 FORM = Form(size=64, crop=178, channels=3)
 

@@ -6,7 +6,7 @@ import resource
 import sys
 import time
 
-from wiseale.data.teapot import Teapot
+from wiseale.data.sets.teapot import Teapot
 
 
 def measure(quick: bool) -> list[dict[str, float | int]]:

@@ -19,12 +19,12 @@ from bench.table import Table, ratio_of_medians
 from wiseale import config
 from wiseale.data import load_dataset
 from wiseale.data.dataset import Rows
-from wiseale.native import Native, native
+from wiseale.kernels import Native, native
 from wiseale.networks import stack
 from wiseale.networks.model import Model, seeded
 from wiseale.objectives import make_objective
 from wiseale.training.batches import Batches
-from wiseale.training.checkpoint import Learner
+from wiseale.training.learner import Learner
 from wiseale.training.loop import EpochRecord, fit
 from wiseale.training.plan import Plan
 from wiseale.training.schedule import Constant

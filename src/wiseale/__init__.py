@@ -6,13 +6,12 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from wiseale.estimator import AutoEncoder
-    from wiseale.loading import load
+    from wiseale.estimator import AutoEncoder, load
 
 __version__ = "0.1.0"
 __all__ = ["AutoEncoder", "load"]
 
-_HOMES = {"AutoEncoder": "wiseale.estimator", "load": "wiseale.loading"}
+_HOMES = dict.fromkeys(("AutoEncoder", "load"), "wiseale.estimator")
 
 
 def __getattr__(name: str) -> Any:

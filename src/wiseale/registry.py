@@ -39,11 +39,11 @@ LIKELIHOODS = {
 }
 
 DATASETS = {
-    "celeba": "wiseale.data.celeba:Celeba",
-    "fashion_mnist": "wiseale.data.mnist:FashionMnist",
-    "mnist": "wiseale.data.mnist:Mnist",
-    "sine": "wiseale.data.sine:Sine",
-    "teapot": "wiseale.data.teapot:Teapot",
+    "celeba": "wiseale.data.sets.celeba:Celeba",
+    "fashion_mnist": "wiseale.data.sets.mnist:FashionMnist",
+    "mnist": "wiseale.data.sets.mnist:Mnist",
+    "sine": "wiseale.data.sets.sine:Sine",
+    "teapot": "wiseale.data.sets.teapot:Teapot",
 }
 
 SCHEDULES = {

@@ -63,8 +63,8 @@ def model(estimator, tmp_path):
 def small_blocks(monkeypatch):
     """Blocks of a few rows, so that every file takes many of them."""
     monkeypatch.setattr(stream, "_BLOCK_BYTES", 500)
-    monkeypatch.setattr("wiseale.data.csv_table._CELLS", 50)
-    monkeypatch.setattr("wiseale.codec._BLOCK_ROWS", 7)
+    monkeypatch.setattr("wiseale.data.tables.csv_table._CELLS", 50)
+    monkeypatch.setattr("wiseale.models.inference._BLOCK_ROWS", 7)
 
 
 @pytest.mark.usefixtures("small_blocks")

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from wiseale.data.idx_sets import IdxFile, IdxSet
+from wiseale.data.sets.idx_sets import IdxFile, IdxSet
 
 NAMES = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte")
 

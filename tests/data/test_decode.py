@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 from tests.data.image_samples import photograph, png_claiming, resized_by_torch
 
-from wiseale.data.decode import BadImageError, Form, decode, read_member
+from wiseale.data.images.decode import BadImageError, Form, decode, read_member
 
 
 def encoded(image: Image.Image, kind: str = "PNG", **options) -> io.BytesIO:

@@ -16,8 +16,9 @@ from pathlib import Path
 import pytest
 from tests.data.idx_files import NAMES, contents, known_set, write_set
 
-from wiseale.data import download, fetch, load_dataset
-from wiseale.data.fetch import fetch as fetch_set
+from wiseale.data import load_dataset
+from wiseale.data.sets import download, fetch
+from wiseale.data.sets.fetch import fetch as fetch_set
 from wiseale.errors import ConfigError, DataError
 
 FILES = contents()

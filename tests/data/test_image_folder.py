@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 from tests.data.image_samples import folder_of, photograph, spoil
 
-from wiseale.data.image_folder import load_images
+from wiseale.data.images.folder import load_images
 from wiseale.errors import ConfigError, DataError
 
 

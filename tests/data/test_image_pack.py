@@ -15,10 +15,10 @@ from bench.packing import repeated, watched
 from PIL import Image
 from tests.data.image_samples import folder_of, photograph, png_claiming, spoil
 
-from wiseale.data.decode import Form
-from wiseale.data.image_pack import pack_images
-from wiseale.data.images import list_images
-from wiseale.data.pack import Pack
+from wiseale.data.images.decode import Form
+from wiseale.data.images.images import list_images
+from wiseale.data.packs.image_pack import pack_images
+from wiseale.data.packs.pack import Pack
 from wiseale.errors import DataError
 
 FORM = Form(size=16, crop=None, channels=3)
@@ -150,9 +150,9 @@ def test_damaged_members_of_a_zip_are_bad_images(tmp_path):
 PACK_AND_DIE = """
 import os, signal, sys
 from pathlib import Path
-from wiseale.data.decode import Form
-from wiseale.data.image_pack import pack_images
-from wiseale.data.images import list_images
+from wiseale.data.images.decode import Form
+from wiseale.data.packs.image_pack import pack_images
+from wiseale.data.images.images import list_images
 
 folder, target, processes = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
 listing = list_images(folder)
@@ -251,7 +251,7 @@ def test_an_interrupt_ends_the_workers(tmp_path):
 )
 def test_a_worker_that_dies_or_cannot_write_is_one_line(tmp_path, monkeypatch, program, message):
     (tmp_path / "program.py").write_text(program)
-    monkeypatch.setattr("wiseale.data.decode.__file__", str(tmp_path / "program.py"))
+    monkeypatch.setattr("wiseale.data.images.decode.__file__", str(tmp_path / "program.py"))
     with pytest.raises(DataError, match=message) as caught:
         packed(folder_of(tmp_path / "images", 40), tmp_path / "pack")
     assert "\n" not in str(caught.value)

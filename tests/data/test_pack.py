@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wiseale.data.pack import open_pack, pack_chunks
+from wiseale.data.packs.pack import open_pack, pack_chunks
 from wiseale.errors import DataError
 
 SHAPE = (3, 8, 8)
@@ -260,7 +260,7 @@ FULL_DISK = """
 import os, shutil, sys
 from pathlib import Path
 import numpy as np
-from wiseale.data.pack import open_pack, pack_chunks
+from wiseale.data.packs.pack import open_pack, pack_chunks
 from wiseale.errors import DataError
 
 disk, reserve = Path(sys.argv[1]), sys.argv[2] == "reserve"

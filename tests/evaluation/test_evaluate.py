@@ -21,8 +21,8 @@ from wiseale.evaluation.evaluate import evaluate, measure
 from wiseale.likelihoods import GaussianFamily
 from wiseale.networks.mlp import Mlp
 from wiseale.networks.model import Model
+from wiseale.runs.run import start
 from wiseale.training.batches import Batches
-from wiseale.training.run import start
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "measures.md"
 WAVES = "sine:n=64,n_test=450,length=32"

@@ -3,7 +3,7 @@ import pytest
 import torch
 from tests.evaluation.models import Decoder, case_of, ignore
 
-from wiseale.data.sine import Sine
+from wiseale.data.sets.sine import Sine
 from wiseale.evaluation.factor_detail import factor_detail, fitted_amplitude
 from wiseale.posterior import PointPosterior
 

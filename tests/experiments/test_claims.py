@@ -1,9 +1,9 @@
 import pytest
 
 from wiseale.experiments import systems as s
-from wiseale.experiments.claims import Comparand, Evidence, judge, judge_inequalities
 from wiseale.experiments.comparison import Estimate
-from wiseale.experiments.reproduce import EXPERIMENTS, SCALES, TRAINED, faces
+from wiseale.experiments.paper.claims import Comparand, Evidence, judge, judge_inequalities
+from wiseale.experiments.paper.reproduce import EXPERIMENTS, SCALES, TRAINED, faces
 
 MSE = Comparand("sine", "mse", s.WISE_ALE, s.AEVB)
 

@@ -14,19 +14,19 @@ from tests.oracles import aggregate_kl_by_quadrature
 
 from wiseale.divergences import kl_aggregate_mc, kl_aggregate_upper_bound, log_overlap
 from wiseale.errors import RunError
-from wiseale.experiments import toy
-from wiseale.experiments.bound_error import (
+from wiseale.experiments.bounds import toy
+from wiseale.experiments.bounds.error import (
     Effort,
     error_row,
     kl_second_jensen_upper_bound,
     random_posterior,
     unit_variance,
 )
-from wiseale.experiments.bound_limits import bias_rows, collapse_rows, saturation_rows, tiling
-from wiseale.experiments.bound_optimum import objective_optimum, optimum
-from wiseale.experiments.reference import kl_by_quadrature, negative_entropy, reference
-from wiseale.experiments.toy_claims import judge_c4, judge_c8
-from wiseale.experiments.two_gaussians import minima, two_gaussians_row
+from wiseale.experiments.bounds.limits import bias_rows, collapse_rows, saturation_rows, tiling
+from wiseale.experiments.bounds.optimum import objective_optimum, optimum
+from wiseale.experiments.bounds.reference import kl_by_quadrature, negative_entropy, reference
+from wiseale.experiments.bounds.toy_claims import judge_c4, judge_c8
+from wiseale.experiments.bounds.two_gaussians import minima, two_gaussians_row
 from wiseale.posterior import Posterior
 from wiseale.report.document import Picture
 from wiseale.report.toy import toy_section

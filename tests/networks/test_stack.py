@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from wiseale.native import Native, native
+from wiseale.kernels import Native, native
 from wiseale.networks import stack as stacks
 from wiseale.networks.same_padding import Pointwise, SameConv, SameConvTranspose, same_size
 from wiseale.networks.stack import Run, Stack

@@ -11,7 +11,7 @@ from wiseale.likelihoods import GaussianFamily
 from wiseale.networks.model import Model, NetworkSettings, Pair, seeded
 from wiseale.objectives import make_objective
 from wiseale.training.batches import Batches
-from wiseale.training.checkpoint import Learner
+from wiseale.training.learner import Learner
 from wiseale.training.loop import fit
 from wiseale.training.plan import Plan
 from wiseale.training.schedule import Constant

@@ -7,7 +7,7 @@ import torch
 from torch import distributions as D
 
 from wiseale.likelihoods import Gaussian
-from wiseale.modelfile import ModelConfig, load_model, save_model
+from wiseale.models.model_file import ModelConfig, load_model, save_model
 from wiseale.networks.model import seeded
 from wiseale.objectives import make_objective
 from wiseale.posterior import Posterior

@@ -2,10 +2,10 @@ import pytest
 import torch
 from tests.objectives.shifted_codes import assert_moved_onto_the_prior, train_shifted_codes
 
+from wiseale.divergences.samples import sinkhorn_cost, sinkhorn_divergence
 from wiseale.likelihoods import Gaussian
 from wiseale.objectives import make_objective
 from wiseale.posterior import PointPosterior
-from wiseale.sample_distances import sinkhorn_cost, sinkhorn_divergence
 
 
 def prior_of(spec, z, seed=0):

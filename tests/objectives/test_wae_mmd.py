@@ -2,10 +2,10 @@ import pytest
 import torch
 from tests.objectives.shifted_codes import assert_moved_onto_the_prior, train_shifted_codes
 
+from wiseale.divergences.samples import squared_mmd
 from wiseale.likelihoods import Gaussian
 from wiseale.objectives import make_objective
 from wiseale.posterior import PointPosterior, Posterior
-from wiseale.sample_distances import squared_mmd
 
 
 def test_the_prior_is_the_mmd_to_draws_of_the_given_generator():

@@ -12,10 +12,10 @@ from wiseale.evaluation.evaluate import evaluate
 from wiseale.experiments import systems as s
 from wiseale.experiments.comparison import Comparison
 from wiseale.experiments.drawn import Drawn
-from wiseale.experiments.reproduction import keep_request, read_reproduction
+from wiseale.experiments.paper.reproduction import keep_request, read_reproduction
 from wiseale.report import directory
 from wiseale.report.run import brief_spec
-from wiseale.training.run import start
+from wiseale.runs.run import start
 
 FIGURES = {
     *("training_curves", "rate_distortion", "bound_sandwich", "reconstructions", "prior_samples", "interpolations"),

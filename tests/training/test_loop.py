@@ -14,9 +14,10 @@ from wiseale.errors import DivergenceError
 from wiseale.likelihoods import GaussianFamily
 from wiseale.networks.model import Model, seeded
 from wiseale.objectives import make_objective
+from wiseale.runs.checkpoint import load_newest, save_checkpoint
 from wiseale.training import loop
 from wiseale.training.batches import Batches
-from wiseale.training.checkpoint import Learner, load_newest, save_checkpoint
+from wiseale.training.learner import Learner
 from wiseale.training.loop import fit
 from wiseale.training.plan import Plan
 from wiseale.training.schedule import Constant, Cosine, Step

@@ -12,7 +12,7 @@ import click
 
 import wiseale
 from wiseale.errors import ToldElsewhereError, WiseAleError
-from wiseale.ranks import STORE
+from wiseale.processes.world import STORE
 
 COMMANDS = {
     "demo": "Train six systems on sine waves side by side, then show a table and a report.",

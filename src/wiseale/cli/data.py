@@ -23,7 +23,7 @@ def list_datasets(data_root: Path | None) -> None:
     from rich.table import Table
 
     from wiseale import config, registry
-    from wiseale.data import default_data_root
+    from wiseale.platform.folders import default_data_root
 
     root = data_root or default_data_root()
     table = Table("dataset", "what it is", "here", box=box.SIMPLE_HEAD)
@@ -52,8 +52,8 @@ def info(data: str, data_root: Path | None, out: Path | None) -> None:
     from rich.console import Console
 
     from wiseale.data.defaults import describe
+    from wiseale.data.reading import interpret
     from wiseale.figures.contact_sheet import contact_sheet
-    from wiseale.training.batches import interpret
 
     shown = dataset.train.take(np.linspace(0, len(dataset.train) - 1, min(64, len(dataset.train))).astype(int))
     x = interpret(shown.x, shown.reading, torch.Generator().manual_seed(0)).numpy()
@@ -77,8 +77,8 @@ def info(data: str, data_root: Path | None, out: Path | None) -> None:
 def fetch(name: str, source: Path | None, data_root: Path | None) -> None:
     """Put MNIST or Fashion-MNIST under the data root: from mirrors, checked by SHA-256, or from a folder."""
     from wiseale.cli.progress import download_bar
-    from wiseale.data import default_data_root
-    from wiseale.data.fetch import fetch as fetch_files
+    from wiseale.data.sets.fetch import fetch as fetch_files
+    from wiseale.platform.folders import default_data_root
 
     with download_bar() as progress:
         paths = fetch_files(name, data_root or default_data_root(), source, progress)

@@ -19,8 +19,8 @@ def command(model: Path, codes: str, out: Path) -> int:
     CODES is a file that `wiseale embed` wrote, or any table of as many columns as the codes have.
     """
     from wiseale.cli.progress import loading_bar
-    from wiseale.codec import open_codec
-    from wiseale.embedding import decode, open_codes, refuse_overwriting
+    from wiseale.models.files import decode, open_codes, refuse_overwriting
+    from wiseale.models.inference import open_codec
 
     codec = open_codec(model)
     rows = open_codes(codec, codes)

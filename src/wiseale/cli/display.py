@@ -10,8 +10,8 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from wiseale.runs.recorder import Display
 from wiseale.training.loop import EpochRecord
-from wiseale.training.recorder import Display
 
 
 @contextmanager

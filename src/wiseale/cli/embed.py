@@ -26,9 +26,9 @@ def command(model: Path, data: str, out: Path, sigma: bool, error: bool, split: 
     block. The error is the mean squared error of a row in standardised units.
     """
     from wiseale.cli.progress import loading_bar
-    from wiseale.codec import open_codec
     from wiseale.data.stream import open_rows
-    from wiseale.embedding import embed, refuse_overwriting
+    from wiseale.models.files import embed, refuse_overwriting
+    from wiseale.models.inference import open_codec
 
     codec = open_codec(model)
     with loading_bar() as packing:

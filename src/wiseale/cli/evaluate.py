@@ -38,8 +38,8 @@ def command(run: Path, data: str | None, seed: int, most: int, nll_samples: int,
 
     from rich.console import Console
 
-    from wiseale.durable import to_json
     from wiseale.evaluation.evaluate import evaluate
+    from wiseale.platform.atomic_files import to_json
 
     with _progress(quiet=as_json) as progress:
         result = evaluate(run, data, seed, most, nll_samples, progress)

@@ -19,23 +19,27 @@ def command(model: Path, form: str, out: Path) -> int:
     onnx: encoder.onnx (x to mu and sigma) and decoder.onnx (z to x_hat), in the units of the training data, compared
     with the model in onnxruntime. model: the weights and settings that wiseale.load and `wiseale embed` read.
     """
-    from wiseale.codec import open_codec
-    from wiseale.durable import write_text
-    from wiseale.model_card import Provenance, model_card
-    from wiseale.modelfile import refuse_to_replace, save_model
+    from wiseale.models.card import Provenance, model_card
+    from wiseale.models.inference import open_codec
+    from wiseale.models.model_file import refuse_to_replace, save_model
+    from wiseale.platform.atomic_files import write_text
+    from wiseale.runs.directory import RunDirectory
 
     codec = open_codec(model)
     try:
         exported = None
         if form == "onnx":
-            from wiseale.export import export_onnx
+            from wiseale.models.onnx import export_onnx
 
             exported = export_onnx(codec, out)
         else:
             refuse_to_replace(out)
             save_model(out, codec.model, codec.made_of)
-        name = out.absolute().name
-        write_text(out / "README.md", model_card(name, codec.made_of, Provenance.of(model), exported))
+        known = Provenance()
+        if (model / "model").is_dir():
+            run = RunDirectory.open(model)
+            known = Provenance(run.read_config(), run.read_evaluation())
+        write_text(out / "README.md", model_card(out.absolute().name, codec.made_of, known, exported))
     except OSError as error:
         raise ModelFileError(f"cannot write {out}: {error.strerror}") from None
     if exported is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wiseale.training.run import Outcome
+from wiseale.runs.run import Outcome
 
 
 def report_outcome(outcome: Outcome, speaks: bool = True) -> int:

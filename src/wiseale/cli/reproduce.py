@@ -28,10 +28,10 @@ def command(name: str, scale: str, out: Path, data_root: Path | None, workers: i
     from wiseale.cli.job_board import job_board
     from wiseale.cli.options import spelled_as_options
     from wiseale.cli.present import print_failures
+    from wiseale.experiments.bounds.toy import run_toy
     from wiseale.experiments.comparison import default_workers
-    from wiseale.experiments.reproduce import TRAINED, Scale
-    from wiseale.experiments.reproduction import keep_request, run_experiment
-    from wiseale.experiments.toy import run_toy
+    from wiseale.experiments.paper.reproduce import TRAINED, Scale
+    from wiseale.experiments.paper.reproduction import keep_request, run_experiment
     from wiseale.report.directory import reproduction_page
     from wiseale.report.write import write_report
     from wiseale.training.plan import require_logger

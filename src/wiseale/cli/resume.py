@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from wiseale.ranks import from_environment
+from wiseale.processes.world import from_environment
 
 
 @click.command()
@@ -16,7 +16,7 @@ from wiseale.ranks import from_environment
 )
 def command(run: Path, processes: int | None) -> int:
     """Continue an interrupted RUN; the final weights are those of a run that was never interrupted."""
-    from wiseale.training.run_directory import RunDirectory
+    from wiseale.runs.directory import RunDirectory
 
     world = from_environment()
     directory = RunDirectory.open(run)
@@ -27,13 +27,13 @@ def command(run: Path, processes: int | None) -> int:
     if world.size == 1:
         processes = processes or directory.read_config().get("processes") or 1
         if processes > 1:
-            from wiseale.cli.launch import launch
+            from wiseale.processes.launch import launch
 
             return launch(["resume", str(run)], processes)
 
     from wiseale.cli.display import run_display
     from wiseale.cli.outcome import report_outcome
-    from wiseale.training.run import resume
+    from wiseale.runs.run import resume
 
     with run_display(world.leads) as display:
         outcome = resume(run, display)

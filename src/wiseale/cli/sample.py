@@ -18,8 +18,8 @@ from wiseale.cli.embed import OUT
 def command(model: Path, n: int, out: Path, seed: int, noise: bool) -> int:
     """Write new observations: codes drawn from the MODEL's prior and decoded, in the units it was trained on."""
     from wiseale.cli.progress import loading_bar
-    from wiseale.codec import open_codec
-    from wiseale.embedding import sample
+    from wiseale.models.files import sample
+    from wiseale.models.inference import open_codec
 
     codec = open_codec(model)
     with loading_bar("sampling") as progress:

@@ -11,7 +11,7 @@ import click
 
 from wiseale.cli.options import read_settings, settings_options, spelled_as_options
 from wiseale.config import TrainConfig
-from wiseale.ranks import from_environment, told_once
+from wiseale.processes.world import from_environment, told_once
 
 
 @click.command()
@@ -28,7 +28,7 @@ def command(data: str | None, out: Path, config_file: Path | None, **options: An
 
     from wiseale.cli.display import run_display
     from wiseale.cli.outcome import report_outcome
-    from wiseale.training.run import start
+    from wiseale.runs.run import start
 
     with run_display(world.leads) as display, spelled_as_options():
         outcome = start(asked, out, display)
@@ -36,9 +36,9 @@ def command(data: str | None, out: Path, config_file: Path | None, **options: An
 
 
 def _as_ranks(asked: TrainConfig, out: Path, processes: int) -> int:
-    from wiseale.cli.launch import launch
-    from wiseale.durable import to_json
-    from wiseale.training.run_directory import refuse_existing
+    from wiseale.platform.atomic_files import to_json
+    from wiseale.processes.launch import launch
+    from wiseale.runs.directory import refuse_existing
 
     refuse_existing(out)
     given = {name: value for name, value in dataclasses.asdict(asked).items() if value is not None}

@@ -8,23 +8,9 @@ from pathlib import Path
 from wiseale import config
 from wiseale.data.dataset import Dataset, DatasetSource, Preset, Progress, Rows
 from wiseale.errors import DataError
+from wiseale.platform.folders import default_data_root
 
-__all__ = ["Dataset", "DatasetSource", "Preset", "Rows", "default_data_root", "load_dataset"]
-
-
-def default_data_root() -> Path:
-    """``$WISEALE_DATA``, else the platform's cache folder."""
-    if root := os.environ.get("WISEALE_DATA"):
-        return Path(root).expanduser().resolve()
-    return cache_root() / "data"
-
-
-def cache_root() -> Path:
-    """``$WISEALE_CACHE``, else the platform's cache folder: where packed and generated sets go."""
-    if root := os.environ.get("WISEALE_CACHE"):
-        return Path(root).expanduser().resolve()
-    base = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA") or Path.home() / ".cache"
-    return Path(base) / "wiseale"
+__all__ = ["Dataset", "DatasetSource", "Preset", "Rows", "is_path", "load_dataset"]
 
 
 def is_path(spec: str) -> bool:

@@ -10,15 +10,15 @@ from typing import Protocol
 
 from wiseale.config import SettingError, Settings, from_values, parse_spec
 from wiseale.data.dataset import Dataset, Progress
-from wiseale.data.image_folder import load_images
+from wiseale.data.images.folder import load_images
 from wiseale.errors import ConfigError, DataError
 
 READERS = {
     ".npy": "wiseale.data.arrays:ArrayFile",
     ".npz": "wiseale.data.arrays:ArrayFile",
-    ".csv": "wiseale.data.csv_table:CsvFile",
-    ".tsv": "wiseale.data.csv_table:CsvFile",
-    ".parquet": "wiseale.data.parquet_table:ParquetFile",
+    ".csv": "wiseale.data.tables.csv_table:CsvFile",
+    ".tsv": "wiseale.data.tables.csv_table:CsvFile",
+    ".parquet": "wiseale.data.tables.parquet_table:ParquetFile",
 }
 """Where each type of file is read: a class of settings with the method :meth:`FileReader.load`."""
 

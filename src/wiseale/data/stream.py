@@ -24,11 +24,11 @@ from wiseale.data.arrays import (
     read_header,
     read_npy,
 )
-from wiseale.data.columns import Selection, select
 from wiseale.data.dataset import Array, Progress
 from wiseale.data.finite import to_float32
 from wiseale.data.source import file_reader, split_path
-from wiseale.data.tables import Reader, TableFile, finite_cells
+from wiseale.data.tables.columns import Selection, select
+from wiseale.data.tables.table import Reader, TableFile, finite_cells
 from wiseale.errors import DataError
 
 _BLOCK_BYTES = 1 << 22

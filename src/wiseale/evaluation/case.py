@@ -15,7 +15,7 @@ from wiseale.divergences import log_aggregate
 from wiseale.evaluation.encoded import Encoded
 from wiseale.evaluation.row_errors import RowErrors, row_errors
 from wiseale.priors import StandardNormal
-from wiseale.training.randomness import generator, permutation, standard_normal
+from wiseale.randomness import generator, permutation, standard_normal
 
 Tick = Callable[[float], None]
 """Told now and then which fraction of a part is done."""

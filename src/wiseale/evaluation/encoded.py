@@ -13,12 +13,12 @@ from wiseale.config import TrainConfig, from_values
 from wiseale.data import Dataset, Rows, load_dataset
 from wiseale.data.dataset import Array
 from wiseale.errors import DataError, RunError
-from wiseale.modelfile import load_model
+from wiseale.models.model_file import load_model
 from wiseale.networks.model import Model
 from wiseale.posterior import PointPosterior, Posterior
+from wiseale.runs.directory import RunDirectory
 from wiseale.training.batches import Batches
 from wiseale.training.plan import split_rows
-from wiseale.training.run_directory import RunDirectory
 
 MOST_ROWS = 10_000
 BATCH = 512

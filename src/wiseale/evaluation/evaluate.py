@@ -7,12 +7,12 @@ from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 
-from wiseale.durable import to_json, write_text
 from wiseale.evaluation.case import Case
 from wiseale.evaluation.encoded import MOST_ROWS, encode_run
 from wiseale.evaluation.findings import Findings, Measures
 from wiseale.evaluation.parts import PARTS
-from wiseale.training.run_directory import RunDirectory
+from wiseale.platform.atomic_files import to_json, write_text
+from wiseale.runs.directory import RunDirectory
 
 NLL_SAMPLES = 64
 

@@ -13,10 +13,10 @@ from statistics import fmean, median, stdev
 from typing import Any
 
 from wiseale.config import TrainConfig, from_values
-from wiseale.durable import to_json, write_text
 from wiseale.errors import RunError
 from wiseale.experiments.jobs import Failure, Job, Show, run_jobs
-from wiseale.training.run_directory import RunDirectory
+from wiseale.platform.atomic_files import to_json, write_text
+from wiseale.runs.directory import RunDirectory
 
 # Two-sided 95 % quantiles of Student's t by degrees of freedom; beyond the table the normal one is close enough.
 _T = (12.7062, 4.30265, 3.18245, 2.77645, 2.57058, 2.44691, 2.36462, 2.30600, 2.26216, 2.22814)

@@ -16,7 +16,7 @@ from wiseale.figures.mosaic import Values
 from wiseale.figures.reconstructions import reconstructions
 from wiseale.figures.traversals import Traversal, traversals
 from wiseale.posterior import PointPosterior
-from wiseale.training.randomness import generator
+from wiseale.randomness import generator
 
 COLUMNS = 8
 STEPS = 7  # of a traversal; 5 for signals, which are drawn over each other

@@ -16,9 +16,9 @@ from types import FrameType
 from typing import Literal
 
 from wiseale.config import TrainConfig
-from wiseale.durable import to_json, write_text
 from wiseale.errors import RunError
-from wiseale.training.run_directory import RunDirectory
+from wiseale.platform.atomic_files import to_json, write_text
+from wiseale.runs.directory import RunDirectory
 
 State = Literal["waiting", "training", "evaluating", "done", "failed"]
 

@@ -11,7 +11,7 @@ import math
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from wiseale.networks.products import Axis, Convolution
+from wiseale.kernels.geometry import Axis, Convolution
 
 
 def same_size(size: tuple[int, ...], stride: int) -> tuple[int, ...]:

@@ -12,9 +12,9 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from wiseale.native import SAMPLES, native
-from wiseale.networks.products import Axis, Convolution
-from wiseale.networks.programs import Layer, Programs
+from wiseale.kernels import SAMPLES, native
+from wiseale.kernels.geometry import Axis, Convolution
+from wiseale.kernels.programs import Layer, Programs
 from wiseale.networks.same_padding import Pointwise, SameConv, SameConvTranspose
 
 _FEWEST_ROWS = 8  # of a batch, below which the kernel's tiles are not full

@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn import functional as F
 
-from wiseale.distributed import draw_rows
 from wiseale.priors import StandardNormal
+from wiseale.processes.collectives import draw_rows
 
 
 class Critic(nn.Module):

@@ -15,12 +15,12 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from wiseale.config import setting
-from wiseale.distributed import draw_rows
 from wiseale.divergences import kl_posterior_prior
 from wiseale.likelihoods import Likelihood
 from wiseale.networks.model import GaussianHead
 from wiseale.objectives.terms import ObjectiveCall, Terms, WeightedObjective
 from wiseale.posterior import LOG_2PI, Posterior
+from wiseale.processes.collectives import draw_rows
 
 _SIGMA_MIN = 1e-3  # of the prior's components: a component that shrank to a point would make the bound infinite
 

@@ -10,11 +10,11 @@ from torch import Tensor
 
 from wiseale.config import SettingError, setting
 from wiseale.divergences import kl_posterior_prior
+from wiseale.divergences.samples import squared_mmd
 from wiseale.likelihoods import Likelihood
 from wiseale.objectives.terms import Terms, WeightedObjective
 from wiseale.posterior import Posterior
 from wiseale.priors import StandardNormal
-from wiseale.sample_distances import squared_mmd
 
 
 @dataclass(frozen=True)

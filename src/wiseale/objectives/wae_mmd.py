@@ -9,11 +9,11 @@ import torch
 from torch import Tensor
 
 from wiseale.config import setting
+from wiseale.divergences.samples import squared_mmd
 from wiseale.likelihoods import Likelihood
 from wiseale.objectives.terms import Terms, WeightedObjective
 from wiseale.posterior import Posterior
 from wiseale.priors import StandardNormal
-from wiseale.sample_distances import squared_mmd
 
 
 @dataclass(frozen=True)

@@ -15,12 +15,12 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from wiseale.config import setting
-from wiseale.distributed import gather
 from wiseale.divergences import kl_posterior_prior
 from wiseale.likelihoods import AveragesLogProb, Likelihood
 from wiseale.objectives.terms import Terms, WeightedObjective, weight_value
 from wiseale.objectives.wise_ale import Estimator, aggregate_kl
 from wiseale.posterior import Posterior
+from wiseale.processes.collectives import gather
 
 
 @dataclass(frozen=True)

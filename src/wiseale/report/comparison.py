@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from wiseale.experiments.claims import MINIMUM_SEEDS
 from wiseale.experiments.comparison import Comparison, Result, Summary
 from wiseale.experiments.drawn import Drawn
 from wiseale.experiments.jobs import Failure
+from wiseale.experiments.paper.claims import MINIMUM_SEEDS
 from wiseale.report.cells import estimate_cell
 from wiseale.report.document import Document, Paragraph, Picture, Section, Table
 from wiseale.report.how_it_was_run import run_blocks
-from wiseale.training.run_directory import RunDirectory
+from wiseale.runs.directory import RunDirectory
 
 FIT = {
     "mse": "MSE",

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from wiseale.errors import RunError
-from wiseale.experiments.claims import Verdict, judge
+from wiseale.experiments.bounds.toy import ToyResult, read_toy
 from wiseale.experiments.comparison import read_comparison, summarize
 from wiseale.experiments.gallery import draw_all
-from wiseale.experiments.reproduction import REQUEST, read_reproduction
-from wiseale.experiments.toy import ToyResult, read_toy
+from wiseale.experiments.paper.claims import Verdict, judge
+from wiseale.experiments.paper.reproduction import REQUEST, read_reproduction
 from wiseale.report.comparison import comparison_document
 from wiseale.report.document import Document
 from wiseale.report.reproduction import reproduction_document

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from wiseale.experiments.comparison import Comparison, Result
 from wiseale.report.document import Block, Commands, Paragraph, Table
-from wiseale.training.run_directory import RunDirectory
+from wiseale.runs.directory import RunDirectory
 
 _COMMON = (
     *("data", "network", "likelihood", "latent_dim", "batch_size", "max_epochs", "lr", "lr_schedule", "prior_warmup"),

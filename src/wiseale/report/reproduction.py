@@ -6,10 +6,10 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from wiseale.experiments.claims import MINIMUM_SEEDS, Verdict
 from wiseale.experiments.drawn import Drawn
 from wiseale.experiments.gallery import draw_all
-from wiseale.experiments.reproduction import Outcome, Reproduction
+from wiseale.experiments.paper.claims import MINIMUM_SEEDS, Verdict
+from wiseale.experiments.paper.reproduction import Outcome, Reproduction
 from wiseale.report.comparison import comparison_sections, runs_table, unfinished_table
 from wiseale.report.document import Commands, Document, Paragraph, Section, Table
 

@@ -12,7 +12,7 @@ from wiseale.experiments.comparison import Comparison, Result, System, summarize
 from wiseale.experiments.gallery import draw_all
 from wiseale.report.comparison import comparison_sections, runs_table
 from wiseale.report.document import Document
-from wiseale.training.run_directory import RunDirectory
+from wiseale.runs.directory import RunDirectory
 
 
 def run_document(path: Path) -> Document:

@@ -6,8 +6,8 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
-from wiseale.experiments.claims import Verdict
-from wiseale.experiments.toy import ToyResult
+from wiseale.experiments.bounds.toy import ToyResult
+from wiseale.experiments.paper.claims import Verdict
 from wiseale.report.document import Paragraph, Picture, Section, Table
 
 STATEMENTS = {

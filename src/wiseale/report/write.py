@@ -6,7 +6,7 @@ import csv
 import io
 from pathlib import Path
 
-from wiseale.durable import to_json, write_text
+from wiseale.platform.atomic_files import to_json, write_text
 from wiseale.report.document import Document, Table
 from wiseale.report.html import to_html
 from wiseale.report.markdown import to_markdown

@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from wiseale.distributed import draw_rows
 from wiseale.objectives.terms import Adversarial, Terms
-from wiseale.ranks import World
-from wiseale.training.averaging import averaged
-from wiseale.training.checkpoint import Learner
+from wiseale.processes.collectives import draw_rows
+from wiseale.processes.ddp import averaged
+from wiseale.processes.world import World
+from wiseale.randomness import generator, standard_normal
+from wiseale.training.learner import Learner
 from wiseale.training.plan import Plan
-from wiseale.training.randomness import generator, standard_normal
 
 
 @dataclass(frozen=True)

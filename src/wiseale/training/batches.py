@@ -11,11 +11,12 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from wiseale.data.dataset import Array, Dataset, Reading, Rows
-from wiseale.native import Widening, native
+from wiseale.data.dataset import Array, Dataset, Rows
+from wiseale.data.reading import interpret
+from wiseale.kernels import Widening, native
 from wiseale.networks.model import Standardizer
+from wiseale.randomness import generator
 from wiseale.training.mapped_rows import MappedRows
-from wiseale.training.randomness import generator
 
 _IN_MEMORY_BYTES = 2 << 30  # sets that are larger as float32 are read batch by batch
 _BLOCK_ENTRIES = 1 << 20  # numbers converted at a time
@@ -108,22 +109,6 @@ class Batches:
         draws = generator(self._seed, "binarize", counter) if reading == "dynamic" else None
         x = interpret(stored, reading, draws)
         return (x if self._units is None else self._units(x)).float()
-
-
-def interpret(stored: Tensor | Array, reading: Reading, draws: torch.Generator | None = None) -> Tensor:
-    """Stored numbers as x: float32, or float64 as they came, to be rounded once they are standardised.
-
-    ``draws`` is what dynamic binarisation draws from.
-    """
-    if not isinstance(stored, Tensor):
-        values = np.float32 if reading == "values" and stored.dtype != np.float64 else None
-        stored = torch.from_numpy(np.require(stored, values, ["C", "W"]))
-    if reading == "values":
-        return stored
-    if reading == "threshold":
-        return (stored >= 128).float()
-    unit = stored.float().mul_(1 / 255)  # a product takes half the time of a division; 255 still gives exactly 1
-    return unit if reading == "unit" else torch.bernoulli(unit, generator=draws)
 
 
 def _view(x: Array) -> Tensor | None:

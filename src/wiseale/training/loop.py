@@ -11,18 +11,18 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from wiseale.distributed import gather_later, shared, sharing, spread, total
 from wiseale.divergences import kl_posterior_prior
 from wiseale.errors import DivergenceError
 from wiseale.objectives.terms import Terms
 from wiseale.posterior import PointPosterior, Posterior
-from wiseale.ranks import ALONE, World
+from wiseale.processes.collectives import gather_later, shared, sharing, spread, total
+from wiseale.processes.ddp import averaged, batch_statistics
+from wiseale.processes.world import ALONE, World
+from wiseale.randomness import Purpose, generator, permutation, standard_normal
 from wiseale.training.adversary import adversarial_steps, adversarial_turns
-from wiseale.training.averaging import averaged, batch_statistics
 from wiseale.training.batches import Batches
-from wiseale.training.checkpoint import Learner, snapshot
+from wiseale.training.learner import Learner, snapshot
 from wiseale.training.plan import Plan
-from wiseale.training.randomness import Purpose, generator, permutation, standard_normal
 
 _FLUSH_EVERY = 32  # steps whose terms wait on the device before they are read: one synchronisation for all of them
 _HELD_ENTRIES = 1 << 20  # means of posteriors that wait with them, at most

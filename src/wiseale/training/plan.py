@@ -12,10 +12,11 @@ import torch
 
 from wiseale import config
 from wiseale.config import SettingError, TrainConfig
-from wiseale.data import Dataset, default_data_root, is_path
+from wiseale.data import Dataset, is_path
 from wiseale.errors import DataError
 from wiseale.objectives import make_objective
-from wiseale.training.randomness import permutation
+from wiseale.platform.folders import default_data_root
+from wiseale.randomness import permutation
 from wiseale.training.schedule import Schedule
 from wiseale.training.threads import fastest_threads
 

@@ -1,0 +1,1 @@
+"""Image files: folders and zip archives, decoded, cropped and resized."""

@@ -1,0 +1,120 @@
+"""People's own images, in a folder or a zip: packed on first use, with the sub-folders or a table as labels."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from wiseale.config import SettingError, Settings, from_values, setting
+from wiseale.data.dataset import Array, Dataset, Preset, Progress, Rows
+from wiseale.data.images.decode import RECIPE, Form
+from wiseale.data.images.images import Listing, list_images, one_line
+from wiseale.data.packs.image_pack import cached_path, pack_images
+from wiseale.errors import ConfigError, DataError
+
+
+@dataclass(frozen=True)
+class ImageSettings(Settings):
+    """What images are made into, and what happens to those that cannot be used."""
+
+    crop: int | None = setting(None, "side of the centred square cut out, in pixels (default: the largest)", minimum=1)
+    size: int = setting(64, "side the square is resized to, in pixels", minimum=1)
+    channels: int = setting(3, "1 (grey) or 3 (colour)", minimum=1, below=4)
+    skip_bad: bool = setting(False, "leave out images that cannot be used, instead of stopping")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.channels == 2:
+            raise SettingError("channels", "must be 1 or 3, got 2")
+
+    @property
+    def form(self) -> Form:
+        """What each image becomes."""
+        return Form(self.size, self.crop, self.channels)
+
+
+@dataclass(frozen=True)
+class ImageFolder(ImageSettings):
+    """Settings of a folder or zip of images."""
+
+    labels: str | None = setting(None, "CSV file with a header: image name, then one column for each factor")
+
+
+def load_images(path: Path, settings: Mapping[str, str], progress: Progress | None = None) -> Dataset:
+    """A folder or zip of images as a dataset; it is packed on first use and only opened from then on."""
+    try:
+        chosen = from_values(ImageFolder, settings)
+    except SettingError as error:
+        raise ConfigError(f"{path}: {error}") from None
+    listing = list_images(path)
+    table = None if chosen.labels is None else Path(chosen.labels).expanduser()
+    pack = pack_images(
+        cached_path(listing, chosen.form, chosen.labels),
+        listing,
+        chosen.form,
+        lambda: _factors(listing, table),
+        source=listing.fingerprint(RECIPE, chosen.form, table and _stamp(table)),
+        skip_bad=chosen.skip_bad,
+        progress=progress,
+    )
+    n = len(pack.x)
+    if n < 2:
+        raise DataError(f"{path} holds 1 usable image: at least 2 are needed")
+    written = ",".join(f"{key}={value}" for key, value in settings.items())
+    return Dataset(
+        name=f"{path.resolve()}:{written}" if written else str(path.resolve()),
+        train=Rows(pack.x, "unit", pack.factors),
+        test=None,
+        preset=Preset(network="conv2d", likelihood="gaussian", latent_dim=32, batch_size=min(64, n)),
+        fingerprint=pack.metadata.sha256,
+        scaling="global",
+    )
+
+
+def _stamp(table: Path) -> tuple[str, int, int]:
+    try:
+        status = table.stat()
+    except OSError as error:
+        raise DataError(f"cannot read the labels {table}: {error.strerror}") from None
+    return str(table.resolve()), status.st_size, status.st_mtime_ns
+
+
+def _factors(listing: Listing, table: Path | None) -> dict[str, Array]:
+    if table is not None:
+        return _read_labels(table, listing)
+    labels = listing.labels()
+    return {} if labels is None else {"label": np.array(labels)}
+
+
+def _read_labels(table: Path, listing: Listing) -> dict[str, Array]:
+    """The columns after the first, in the order of the listing; images are found by path or by file name."""
+    try:
+        with table.open(newline="", encoding="utf-8-sig") as file:
+            header, *lines = [line for line in csv.reader(file) if line]
+    except (OSError, ValueError, csv.Error) as error:
+        reason = getattr(error, "strerror", None) or "not a CSV file in UTF-8 with a header"
+        raise DataError(f"cannot read the labels {table}: {reason}") from None
+    for number, line in enumerate(lines, 2):
+        if len(line) != len(header):
+            raise DataError(f"{table}: row {number} has {len(line)} columns, the header has {len(header)}")
+    by_name = {line[0]: line[1:] for line in lines}
+    found = [by_name.get(entry.name, by_name.get(entry.name.rpartition("/")[2])) for entry in listing.entries]
+    if missing := [entry.name for entry, line in zip(listing.entries, found, strict=True) if line is None]:
+        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+        raise DataError(f"{table} has no row for {one_line(missing[0])}{more}: add it, named in the first column")
+    columns = zip(*(line for line in found if line is not None), strict=True)
+    return {name: _column(list(values)) for name, values in zip(header[1:], columns, strict=True)}
+
+
+def _column(values: list[str]) -> Array:
+    """As whole numbers, else numbers, else text."""
+    for kind in (np.int64, np.float64):
+        try:
+            return np.array(values).astype(kind)
+        except ValueError:
+            continue
+    return np.array(values)

@@ -1,0 +1,1 @@
+"""Packed datasets: one memory-mapped file of rows with a manifest."""

@@ -1,0 +1,269 @@
+"""The packed format, written: atomically, resumable after a kill, with memory that does not grow with the set.
+
+Everything goes into ``NAME.partial`` beside the pack: the images at their places in a file of full size, and a journal
+with one line and a checksum for each finished block of rows. The finished folder is renamed into place; until then an
+older pack of that name stays as it is. Blocks are written, not stored through a memory map: on a full disk a write
+fails with an error, while a map kills the process.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import math
+import os
+import shutil
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO, TextIO
+
+import numpy as np
+import numpy.typing as npt
+
+from wiseale.data.dataset import Array
+from wiseale.data.packs.reader import (
+    FACTORS,
+    IMAGES,
+    MANIFEST,
+    Manifest,
+    Pack,
+    find_pack,
+    npy_header,
+    open_pack,
+    sha256,
+)
+from wiseale.errors import DataError
+
+_JOURNAL = "journal.jsonl"
+_BLOCK_ROWS, _BLOCK_BYTES = 32, 1 << 22  # small blocks keep all cores busy to the end, and lose little in a kill
+_SPARE_BYTES = 1 << 20  # room for journal, factors and manifest
+_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+
+
+class PackWriter:
+    """One pack in the making; use it as a context, which keeps other processes from making the same one.
+
+    Attributes:
+        finished: a sound pack of this source is there already, and nothing is to be written.
+        block_rows: rows in a block, the unit that is written, checked and resumed.
+        bad: reason by row, for rows that could not be made.
+    """
+
+    def __init__(self, path: Path, n: int, shape: tuple[int, ...], source: str) -> None:
+        if n < 1 or min(shape) < 1:
+            raise ValueError(f"a pack needs at least one row and one entry, got {n} rows of {shape}")
+        self.path, self.n, self.shape, self.source = path, n, shape, source
+        self.row_bytes = math.prod(shape)
+        self.block_rows = max(1, min(_BLOCK_ROWS, _BLOCK_BYTES // self.row_bytes))
+        self.finished = False
+        self.bad: dict[int, str] = {}
+        self._partial = path.with_name(f"{path.name}.partial")
+        self._replaced = path.with_name(f"{path.name}.replaced")
+        self._header = npy_header((n, *shape))
+        self._done: set[int] = set()
+        self._open = ExitStack()
+        self._file: BinaryIO
+        self._journal: TextIO
+
+    @property
+    def images(self) -> Path:
+        """The file the images go to; other processes may write their own blocks into it."""
+        return self._partial / IMAGES
+
+    def __enter__(self) -> PackWriter:
+        with self.writing(), ExitStack() as stack:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            stack.enter_context(_only_one(self.path.with_name(f"{self.path.name}.lock")))
+            self.finished = find_pack(self.path, self.source) is not None
+            if not self.finished:
+                self._check_replaceable()
+                if not self._resume():
+                    self._start()
+                self._file = stack.enter_context(self.images.open("r+b", buffering=0))
+                self._journal = stack.enter_context((self._partial / _JOURNAL).open("a", encoding="ascii"))
+            self._open = stack.pop_all()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._open.close()
+
+    def rows(self, block: int) -> range:
+        """The rows of a block."""
+        return range(block * self.block_rows, min((block + 1) * self.block_rows, self.n))
+
+    def offset(self, row: int) -> int:
+        """Where a row begins in the file, in bytes."""
+        return len(self._header) + row * self.row_bytes
+
+    def missing(self) -> list[int]:
+        """The blocks still to be made."""
+        return [block for block in range(-(-self.n // self.block_rows)) if block not in self._done]
+
+    def write(self, block: int, rows: npt.NDArray[np.uint8]) -> None:
+        """Write a block and note it as finished."""
+        content = rows.tobytes()
+        with self.writing():
+            self._file.seek(self.offset(self.rows(block).start))
+            _write_all(self._file, content)
+        self.record(block, zlib.crc32(content), {})
+
+    def record(self, block: int, crc: int, bad: Mapping[int, str]) -> None:
+        """Note a block, whoever wrote it, as finished; ``bad`` gives the reason for each row that could not be made."""
+        with self.writing():
+            self._note(block=block, crc=crc, bad=list(bad.items()))
+        self._done.add(block)
+        self.bad.update(bad)
+
+    def finish(self, factors: Mapping[str, Array], details: Mapping[str, Any], drop: Sequence[int] = ()) -> Pack:
+        """Leave out the rows of ``drop``, seal the pack, put it in place and open it; factors are of the rows kept."""
+        if missing := self.missing():
+            raise ValueError(f"{len(missing)} blocks were never written")
+        shape = (self.n - len(drop), *self.shape)
+        if any(values.shape[:1] != shape[:1] for values in factors.values()):
+            raise ValueError(f"each factor needs one value for each of the {shape[0]} rows")
+        with self.writing():
+            if drop:
+                self._close_gaps(drop)
+            self._file.close()
+            self._journal.close()
+            _write_arrays(self._partial / FACTORS, factors)
+            of_images, of_factors = (sha256(self._partial / name) for name in (IMAGES, FACTORS))
+            Manifest(shape, self.source, of_images, of_factors, details).write(self._partial)
+            for name in (IMAGES, FACTORS, MANIFEST, "."):
+                _sync(self._partial / name)
+            if self.path.exists():
+                self.path.rename(self._replaced)
+            self._partial.rename(self.path)
+            _sync(self.path.parent)
+            (self.path / _JOURNAL).unlink()
+            shutil.rmtree(self._replaced, ignore_errors=True)
+        return open_pack(self.path)
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Turn the system's refusals into one line."""
+        try:
+            yield
+        except OSError as error:
+            if error.errno in _NO_ROOM:
+                needed, free = self.offset(self.n) + _SPARE_BYTES, shutil.disk_usage(self.path.parent).free
+                raise DataError(
+                    f"no room for {self.path}: it takes {needed / 1e6:,.1f} MB and {free / 1e6:,.1f} MB are free: free "
+                    "some, or point $WISEALE_CACHE at another disk, and run again"
+                ) from None
+            raise DataError(f"cannot write {error.filename or self.path}: {error.strerror or error}") from None
+
+    def _check_replaceable(self) -> None:
+        """Only a pack may be replaced by a pack, never a folder of somebody's own."""
+        shutil.rmtree(self._replaced, ignore_errors=True)
+        if self.path.exists() and not (self.path / MANIFEST).exists():
+            raise DataError(f"{self.path} is there and is not a packed set: remove it or choose another place")
+
+    def _start(self) -> None:
+        """Lay out an empty pack; its space is reserved now, so that a full disk shows before the work."""
+        shutil.rmtree(self._partial, ignore_errors=True)
+        self._done, self.bad = set(), {}
+        if shutil.disk_usage(self.path.parent).free < self.offset(self.n) + _SPARE_BYTES:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        self._partial.mkdir()
+        try:
+            with self.images.open("wb") as file:
+                _reserve(file, self.offset(self.n))
+                file.write(self._header)
+        except OSError:
+            shutil.rmtree(self._partial, ignore_errors=True)
+            raise
+        with (self._partial / _JOURNAL).open("w", encoding="ascii") as self._journal:
+            self._note(**self._identity())
+
+    def _resume(self) -> bool:
+        """Take up what an earlier attempt left: the blocks whose checksum holds."""
+        journal = self._partial / _JOURNAL
+        try:
+            lines = journal.read_text(encoding="ascii").splitlines(keepends=True)
+            whole = [line for line in lines if line.endswith("\n")]  # a kill may cut the last line short
+            if not whole or json.loads(whole[0]) != self._identity():
+                return False
+            with self.images.open("r+b", buffering=0) as file:
+                file.truncate(self.offset(self.n))
+                file.write(self._header)
+                for line in whole[1:]:
+                    self._accept(file, **json.loads(line))
+            journal.write_text("".join(whole), encoding="ascii")
+        except (OSError, ValueError, TypeError):
+            return False
+        return True
+
+    def _accept(self, file: BinaryIO, block: int, crc: int, bad: Sequence[tuple[int, str]]) -> None:
+        rows = self.rows(block)
+        file.seek(self.offset(rows.start))
+        if zlib.crc32(file.read(len(rows) * self.row_bytes)) == crc:
+            self._done.add(block)
+            self.bad.update(bad)
+
+    def _close_gaps(self, drop: Sequence[int]) -> None:
+        """Move the rows kept together, in place. A kill here leaves blocks that fail their check and are made again."""
+        kept = np.delete(np.arange(self.n), drop)
+        for place in np.flatnonzero(kept != np.arange(len(kept))):
+            self._file.seek(self.offset(int(kept[place])))
+            row = self._file.read(self.row_bytes)
+            self._file.seek(self.offset(int(place)))
+            _write_all(self._file, row)
+        self._file.truncate(self.offset(len(kept)))
+        self._file.seek(0)
+        _write_all(self._file, npy_header((len(kept), *self.shape)))
+
+    def _identity(self) -> dict[str, Any]:
+        return {"version": Manifest.version, "source": self.source, "shape": [self.n, *self.shape]}
+
+    def _note(self, **values: Any) -> None:
+        self._journal.write(json.dumps(values) + "\n")
+        self._journal.flush()
+
+
+def _write_arrays(path: Path, arrays: Mapping[str, Array]) -> None:
+    """Write an .npz; ``np.savez`` would take some names for its own arguments."""
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, values in arrays.items():
+            with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as file:
+                np.lib.format.write_array(file, np.asanyarray(values), allow_pickle=False)
+
+
+def _write_all(file: BinaryIO, content: bytes) -> None:
+    rest = memoryview(content)
+    while rest:
+        rest = rest[file.write(rest) :]
+
+
+def _reserve(file: BinaryIO, size: int) -> None:
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(file.fileno(), 0, size)
+    else:
+        file.truncate(size)
+
+
+def _sync(path: Path) -> None:
+    if os.name == "nt" and path.is_dir():
+        return  # Windows cannot open a folder
+    handle = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def _only_one(path: Path) -> Iterator[None]:
+    """Wait until no other process holds the lock; the system lets go of it when a process dies."""
+    with path.open("a") as file:
+        try:
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX)
+        except ImportError:
+            pass  # Windows has no such lock: two processes would do the work twice
+        yield

@@ -1,0 +1,154 @@
+"""CelebA (Liu et al. 2015) from the user's own copy: centred 178 × 178, resized to 64 × 64, packed on first use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from wiseale.config import setting, spec_of
+from wiseale.data.dataset import Array, Dataset, Preset, Progress, Rows
+from wiseale.data.images.decode import RECIPE
+from wiseale.data.images.folder import ImageSettings
+from wiseale.data.images.images import Entry, Listing, list_images, one_line
+from wiseale.data.packs.image_pack import cached_path, pack_images
+from wiseale.errors import DataError
+
+T = TypeVar("T")
+
+_TRAIN, _TEST = 0, 2
+_IMAGES = ("img_align_celeba", "img_align_celeba.zip")
+_PARTITION = ("list_eval_partition.txt", "list_eval_partition.csv")
+_ATTRIBUTES = ("list_attr_celeba.txt", "list_attr_celeba.csv")
+_ABSENT = (
+    "no CelebA in {root}: its licence (non-commercial research only) forbids handing on copies, so get your own from "
+    "https://mmlab.ie.cuhk.edu.hk/projects/CelebA.html and put img_align_celeba.zip, list_eval_partition.txt and "
+    "list_attr_celeba.txt there"
+)
+
+
+@dataclass(frozen=True)
+class Celeba(ImageSettings):
+    """Faces of celebrities, from your own copy; attributes are the factors.
+
+    Train and test are the official ones where the partition file is present (its validation part is left out), else
+    the last tenth by name is the test split.
+    """
+
+    crop: int | None = setting(178, "side of the centred square cut out, in pixels (none: the largest)", minimum=1)
+    folder: str = setting("celeba", "the copy: a folder under the data root, or a path")
+
+    def status(self, data_root: Path) -> str:
+        """Whether a copy is there."""
+        root = data_root / Path(self.folder).expanduser()
+        images = _find(root, _IMAGES)
+        return f"in {images}" if images else f"not found: put your own copy in {root}"
+
+    def load(self, data_root: Path, progress: Progress | None = None) -> Dataset:
+        """Find the copy under the data root, pack it if that was not done yet, and open the pack."""
+        root = data_root / Path(self.folder).expanduser()
+        images = _find(root, _IMAGES)
+        if images is None and (self.folder == "celeba" or not root.exists()):
+            raise DataError(_ABSENT.format(root=root))
+        tables = [_find(root, _PARTITION), _find(root, _ATTRIBUTES)]
+        listing = list_images(images or root)
+        partition = _partition(tables[0], listing.entries)
+        order = np.argsort(partition, kind="stable")  # each split becomes one slice of the pack
+        listing = Listing(listing.origin, tuple(listing.entries[row] for row in order), listing.is_zip)
+        stamps = [table and (table.name, table.stat().st_size, table.stat().st_mtime_ns) for table in tables]
+        pack = pack_images(
+            cached_path(listing, self.form, "celeba"),
+            listing,
+            self.form,
+            lambda: {"partition": partition[order]} | _attributes(tables[1], listing.entries),
+            source=listing.fingerprint(RECIPE, self.form, *stamps),
+            skip_bad=self.skip_bad,
+            progress=progress,
+        )
+        factors = dict(pack.factors)
+        train, test = _splits(factors.pop("partition"), official=tables[0] is not None)
+        x = pack.x
+        if len(x[train]) < 2 or len(x[test]) < 1:
+            raise DataError(f"{listing.origin} leaves {len(x[train])} images to train on and {len(x[test])} to test on")
+        return Dataset(
+            name="celeba" if self == Celeba() else spec_of("dataset", self),
+            train=Rows(x[train], "unit", {name: known[train] for name, known in factors.items()}),
+            test=Rows(x[test], "unit", {name: known[test] for name, known in factors.items()}),
+            preset=Preset(
+                network="paper_celeba" if x.shape[1:] == (3, 64, 64) else "conv2d",
+                likelihood="gaussian",
+                latent_dim=64,
+                batch_size=min(256, len(x[train])),
+                max_epochs=50,
+                lr=3e-4,
+                lr_schedule="step:epochs=30,factor=0.5",
+            ),
+            fingerprint=pack.metadata.sha256,
+        )
+
+
+def _find(root: Path, names: Iterable[str]) -> Path | None:
+    """The first of the names in the folder, or in one of its folders."""
+    found = (path for name in names for path in [root / name, *sorted(root.glob(f"*/{name}"))] if path.exists())
+    return next(found, None)
+
+
+def _splits(partition: Array, official: bool) -> tuple[slice, slice]:
+    """Rows to train on and rows to test on; the pack is in the order of the partition."""
+    n = len(partition)
+    if not official:
+        return slice(0, n - n // 10), slice(n - n // 10, n)
+    return slice(0, int(np.searchsorted(partition, _TRAIN + 1))), slice(int(np.searchsorted(partition, _TEST)), n)
+
+
+def _partition(table: Path | None, entries: Sequence[Entry]) -> npt.NDArray[np.int8]:
+    """The official split of each image: 0 train, 1 validation, 2 test; all 0 where there is no table."""
+    if table is None:
+        return np.zeros(len(entries), np.int8)
+    split_of = {}
+    for number, words in _lines(table):
+        if len(words) == 2 and words[1] in ("0", "1", "2"):
+            split_of[words[0]] = int(words[1])
+        elif number > 1:
+            raise DataError(f"{table}, line {number}: expected an image name and 0, 1 or 2")
+    return np.array(_look_up(split_of, table, entries), np.int8)
+
+
+def _attributes(table: Path | None, entries: Sequence[Entry]) -> dict[str, Array]:
+    """Each attribute as 0 or 1, by name."""
+    if table is None:
+        return {}
+    names: list[str] = []
+    marks_of = {}
+    for number, words in _lines(table):
+        if not names:
+            names = words[words[0] == "image_id" :] if len(words) > 1 else []  # a count stands before the names
+        elif len(words) == len(names) + 1 and set(words[1:]) <= {"-1", "0", "1"}:
+            marks_of[words[0]] = bytes(word == "1" for word in words[1:])
+        else:
+            raise DataError(f"{table}, line {number}: expected an image name and {len(names)} marks, each 1 or -1")
+    marks = np.frombuffer(b"".join(_look_up(marks_of, table, entries)), np.int8).reshape(len(entries), -1)
+    return {name: marks[:, column] for column, name in enumerate(names)}
+
+
+def _lines(table: Path) -> Iterator[tuple[int, list[str]]]:
+    """The words of each line, separated by blanks, or by commas as in the copies on Kaggle."""
+    try:
+        with table.open(encoding="utf-8-sig") as file:
+            for number, line in enumerate(file, 1):
+                if words := line.replace(",", " ").split():
+                    yield number, words
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"cannot read {table}: {getattr(error, 'strerror', None) or 'not UTF-8 text'}") from None
+
+
+def _look_up(known: Mapping[str, T], table: Path, entries: Sequence[Entry]) -> list[T]:
+    names = [entry.name.rpartition("/")[2] for entry in entries]
+    if missing := [name for name in names if name not in known]:
+        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+        raise DataError(f"{table} has no line for {one_line(missing[0])}{more}: get the complete file, or remove it")
+    return [known[name] for name in names]

@@ -1,0 +1,1 @@
+"""Tables: CSV and Parquet files, their columns and labels."""

@@ -1,0 +1,291 @@
+"""``AutoEncoder``: the training loop behind scikit-learn's interface."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_array
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from wiseale import config
+from wiseale.config import TrainConfig, from_values
+from wiseale.data.dataset import Array
+from wiseale.errors import ConfigError
+from wiseale.estimator.fit import fit_array
+from wiseale.estimator.inputs import (
+    InvalidInputError,
+    Standardize,
+    as_seed,
+    as_spec,
+    as_value_error,
+    from_torch,
+    is_auto,
+)
+from wiseale.models.inference import Codec, Numbers, has_elbo
+from wiseale.models.model_file import refuse_to_replace, save_model
+from wiseale.objectives import make_objective
+
+
+def _scores(estimator: AutoEncoder) -> bool:
+    """Whether there is an ELBO to score by; an objective that cannot be read is left for ``fit`` to refuse."""
+    try:
+        return has_elbo(make_objective(as_spec("objective", estimator.objective)))
+    except (ConfigError, TypeError):
+        return True
+
+
+class AutoEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Learn codes for tables (n, features), signals (n, channels, length) or images (n, channels, height, width).
+
+    X may be an array, memory-mapped too, a data frame or a torch tensor. What comes back is in its units.
+
+    Args:
+        objective: which system: a name with settings (``"wise_ale:prior_weight=1"``) or an objective.
+        latent_dim: size of the code.
+        network: ``"auto"`` (``mlp``, ``conv1d`` or ``conv2d`` by the shape of X), or a name with settings.
+        likelihood: ``"auto"`` (Bernoulli if every value is 0 or 1, else Gaussian), or a name with settings.
+        standardize: by which mean and scale, inside the model: ``"columns"``, ``"global"``, ``"none"``, or ``"auto"``
+            (tables by columns, signals and images by one; not with a Bernoulli likelihood).
+        batch_size: observations per step; ``"auto"`` is 64, or all if there are fewer.
+        max_epochs: passes over the data; ``"auto"`` trains until 3,000 steps have brought no better held-out loss, and
+            for 30,000 steps at the most.
+        lr: learning rate of Adam.
+        prior_warmup: epochs over which the prior's weight grows from 0 to its value.
+        max_grad_norm: clip the gradient to this norm.
+        patience: stop after this many epochs without a better held-out loss, and take the best epoch's weights; None
+            never stops early, ``"auto"`` does where ``max_epochs`` is ``"auto"``.
+        held_out: part of the rows that is not learned from but watched for early stopping.
+        random_state: an int gives the same result again, to the bit; None draws a seed from the system.
+        device: ``"auto"``, ``"cpu"``, ``"cuda"``, …
+        verbose: 1 prints what was chosen and the loss now and then, 2 every epoch.
+
+    Attributes:
+        model_: the trained model (a torch module, in standardised units).
+        network_, likelihood_, objective_: complete specs of what was used.
+        history_: one record per epoch: each term on the training and held-out rows, nats per observation in
+            standardised units; ``pandas.DataFrame(est.history_)`` makes a table of it.
+        n_epochs_, best_epoch_: epochs trained, and the one whose weights were kept.
+        seed_: the seed that was used.
+        x_shape_: shape of one observation.
+        n_features_in_: its first axis, for a table the number of columns.
+        feature_names_in_: names of the columns where X had any; another X must have the same.
+    """
+
+    def __init__(
+        self,
+        objective: Any = "wise_ale",
+        latent_dim: int = 2,
+        *,
+        network: Any = "auto",
+        likelihood: Any = "auto",
+        standardize: str = "auto",
+        batch_size: Any = "auto",
+        max_epochs: Any = "auto",
+        lr: float = 1e-3,
+        prior_warmup: float = 0.0,
+        max_grad_norm: float | None = None,
+        patience: Any = "auto",
+        held_out: float = 0.1,
+        random_state: Any = None,
+        device: str = "auto",
+        verbose: int = 0,
+    ) -> None:
+        self.objective = objective
+        self.latent_dim = latent_dim
+        self.network = network
+        self.likelihood = likelihood
+        self.standardize = standardize
+        self.batch_size = batch_size
+        self.max_epochs = max_epochs
+        self.lr = lr
+        self.prior_warmup = prior_warmup
+        self.max_grad_norm = max_grad_norm
+        self.patience = patience
+        self.held_out = held_out
+        self.random_state = random_state
+        self.device = device
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: object = None) -> Self:
+        """Train on X; y is not used."""
+        with as_value_error():
+            asked = self._asked()
+            x = self._validated(X, reset=True)
+            columns = tuple(getattr(self, "feature_names_in_", ())) if x.ndim == 2 else ()
+            fitted = fit_array(
+                x,
+                asked,
+                patience="auto" if is_auto(self.patience) else asked.patience,
+                standardize=config.convert("standardize", self.standardize, Standardize),
+                columns=columns,
+                verbose=self.verbose,
+            )
+        self._adopt(Codec(fitted.model, fitted.made_of), fitted.summary)
+        self.history_ = fitted.history
+        self.n_epochs_ = len(fitted.history)
+        self.best_epoch_ = fitted.best_epoch
+        self.seed_ = fitted.chosen.seed
+        return self
+
+    def transform(self, X: Any) -> Numbers:
+        """Codes of X, (n, latent_dim): the posteriors' means."""
+        x = self._validated(X)
+        return self._by_blocks(x, lambda block: self._codec.encode(block).mu)
+
+    def posterior(self, X: Any) -> tuple[Numbers, Numbers]:
+        """Means and standard deviations of q(z|x), each (n, latent_dim)."""
+        x = self._validated(X)
+        if not self._codec.made_of.stochastic:
+            raise InvalidInputError(f"{self.objective_} has a deterministic encoder without sigma: use transform")
+
+        def both(block: Array) -> Numbers:
+            codes = self._codec.encode(block)
+            assert codes.sigma is not None
+            return np.stack([codes.mu, codes.sigma], axis=1)
+
+        stacked = self._by_blocks(x, both)
+        return stacked[:, 0], stacked[:, 1]
+
+    def inverse_transform(self, Z: Any) -> Numbers:
+        """Reconstructions E[x|z] of codes (n, latent_dim), (n, *x_shape)."""
+        check_is_fitted(self)
+        z = check_array(from_torch(Z), dtype=[np.float64, np.float32], input_name="Z", estimator=self)
+        if z.shape[1] != self._codec.model.latent_dim:
+            raise ValueError(f"Z has {z.shape[1]} columns, but the codes have {self._codec.model.latent_dim}")
+        return self._by_blocks(z, self._codec.decode)
+
+    def reconstruction_error(self, X: Any) -> Numbers:
+        """How badly each row is reconstructed from its mean code, (n,): large for rows unlike the training data.
+
+        The mean over the row's entries of (x − x_hat)², in standardised units, so that every column counts alike.
+        """
+        x = self._validated(X)
+
+        def errors(block: Array) -> Numbers:
+            error = self._codec.encode(block, error=True).error
+            assert error is not None
+            return error
+
+        return self._by_blocks(x, errors)
+
+    @available_if(_scores)  # type: ignore[untyped-decorator]
+    def score_samples(self, X: Any) -> Numbers:
+        """ELBO of each row, (n,), in nats of X's own units; 16 fixed draws of epsilon serve every row."""
+        x = self._validated(X)
+        with as_value_error():
+            return self._by_blocks(x, self._codec.elbo, dtype=np.dtype(np.float64))
+
+    @available_if(_scores)  # type: ignore[untyped-decorator]
+    def score(self, X: Any, y: object = None) -> float:
+        """Mean ELBO in nats per observation; y is not used."""
+        return float(self.score_samples(X).mean())
+
+    def sample(self, n_samples: int = 1, *, random_state: Any = None, noise: bool = False) -> Numbers:
+        """New observations, (n_samples, *x_shape): E[x|z] for z of the prior, or with ``noise`` draws of p(x|z).
+
+        Without a ``random_state`` the seed of training is used: calls with one n return the same.
+        """
+        check_is_fitted(self)
+        if n_samples < 1:
+            raise ValueError(f"n_samples must be at least 1, got {n_samples}")
+        seed = self.seed_ if random_state is None else as_seed(random_state)
+        return np.concatenate(list(self._codec.sample(n_samples, seed, noise=noise)))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a model directory, without pickle; :func:`wiseale.load` and the command line read it."""
+        check_is_fitted(self)
+        directory = Path(path).expanduser()
+        refuse_to_replace(directory)
+        save_model(directory, self._codec.model, self._codec.made_of)
+
+    @property
+    def model_(self) -> Any:
+        """The trained model."""
+        return self._codec.model
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self._codec.model.latent_dim)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_codec")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.three_d_array = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        shown = str(super().__repr__(N_CHAR_MAX))
+        if not self.__sklearn_is_fitted__():
+            return shown
+        used = f"{self.objective_}, {self.network_}, {self.likelihood_}"
+        return f"{shown}\n# fitted on {self._summary}\n# used: {used}"
+
+    def _asked(self) -> TrainConfig:
+        """The parameters as the command line's settings, checked by the same rules."""
+        automatic = ("network", "likelihood", "batch_size", "max_epochs", "patience")
+        plain = ("latent_dim", "lr", "prior_warmup", "max_grad_norm", "held_out", "device", *automatic)
+        given = {name: getattr(self, name) for name in plain}
+        for name in automatic:
+            if is_auto(given[name]):
+                given[name] = None
+        for kind in ("network", "likelihood"):
+            if given[kind] is not None:
+                given[kind] = as_spec(kind, given[kind])
+        for name in ("latent_dim", "lr", "prior_warmup", "held_out"):
+            if given[name] is None:
+                raise ConfigError(f"{name} must be a number, got None")
+        return from_values(
+            TrainConfig,
+            {**given, "objective": as_spec("objective", self.objective), "seed": as_seed(self.random_state)},
+        )
+
+    def _validated(self, X: Any, *, reset: bool = False) -> Array:
+        """X as a finite array of a shape that fits."""
+        if not reset:
+            check_is_fitted(self)
+        x: Array = validate_data(
+            self,
+            from_torch(X),
+            reset=reset,
+            dtype=[np.float64, np.float32, np.uint8],
+            allow_nd=True,
+            ensure_min_samples=2 if reset else 1,
+        )
+        if x.ndim > 4 or math.prod(x.shape[1:]) == 0:
+            shapes = "(n, features), (n, channels, length) or (n, channels, height, width)"
+            raise ValueError(f"X has the shape {x.shape}, but AutoEncoder takes {shapes}")
+        if not reset and x.shape[1:] != self.x_shape_:
+            raise ValueError(f"X has rows of shape {x.shape[1:]}, but AutoEncoder was fitted on {self.x_shape_}")
+        return x
+
+    def _by_blocks(self, x: Array, function: Callable[[Array], Numbers], dtype: np.dtype[Any] | None = None) -> Numbers:
+        """The function's results on all rows: float32 where the rows are float32, else float64."""
+        dtype = dtype or np.dtype(np.float32 if x.dtype == np.float32 else np.float64)
+        result: Numbers | None = None
+        for part in self._codec.blocks(len(x)):
+            with as_value_error():
+                block = function(x[part])
+            if result is None:
+                result = np.empty((len(x), *block.shape[1:]), dtype)
+            result[part] = block
+        assert result is not None
+        return result
+
+    def _adopt(self, codec: Codec, summary: str) -> None:
+        """Be fitted with this model."""
+        self._codec = codec
+        self._summary = summary
+        self.objective_ = codec.made_of.objective
+        self.network_ = codec.made_of.network
+        self.likelihood_ = codec.made_of.likelihood
+        self.x_shape_ = codec.made_of.x_shape

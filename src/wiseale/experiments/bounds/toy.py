@@ -1,0 +1,161 @@
+"""The bound analysis: the paper's Figure 4 and, beyond it, the error of every estimate of the aggregate KL."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import io
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, get_args, get_type_hints
+
+from matplotlib.figure import Figure
+
+from wiseale.errors import RunError
+from wiseale.experiments.bounds import toy_figures
+from wiseale.experiments.bounds.error import Effort, ErrorRow, error_rows, powers_of_two
+from wiseale.experiments.bounds.limits import (
+    BiasRow,
+    CollapseRow,
+    SaturationRow,
+    bias_rows,
+    collapse_rows,
+    saturation_rows,
+)
+from wiseale.experiments.bounds.optimum import ObjectiveOptimumRow, OptimumRow, objective_optimum, optimum
+from wiseale.experiments.bounds.toy_claims import Judgement, judge_c4, judge_c8
+from wiseale.experiments.bounds.two_gaussians import MinimumRow, TwoGaussiansRow, minima, two_gaussians_curve
+from wiseale.figures.style import save_figure
+from wiseale.platform.atomic_files import to_json, write_text
+
+Scale = Literal["smoke", "small", "paper"]
+
+
+@dataclass(frozen=True)
+class ToyTables:
+    """Every number of the analysis; a field is a table, and a file of that name under ``tables``."""
+
+    two_gaussians: tuple[TwoGaussiansRow, ...]
+    minima: tuple[MinimumRow, ...]
+    optimum: tuple[OptimumRow, ...]
+    objective_optimum: tuple[ObjectiveOptimumRow, ...]
+    collapse: tuple[CollapseRow, ...]
+    saturation: tuple[SaturationRow, ...]
+    batch_bias: tuple[BiasRow, ...]
+    bound_error: tuple[ErrorRow, ...]
+    judgements: tuple[Judgement, ...]
+
+
+@dataclass(frozen=True)
+class ToyResult:
+    """What the analysis leaves behind: its tables, and the paths of its figures (PNG; an SVG lies beside each)."""
+
+    tables: ToyTables
+    figures: tuple[Path, ...]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How much one scale computes."""
+
+    effort: Effort
+    optimum_sizes: tuple[int, ...]
+    starts: int
+    iterations: int
+    objective_sizes: tuple[int, ...]
+    x_sigmas: tuple[float, ...]
+    per_axis: dict[int, int]  # posteriors along each axis of the dataset, by latent dimension
+    batches: int
+
+
+X_SIGMAS = (3.0, 1.0, 0.5, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01)
+PLANS: dict[Scale, Plan] = {
+    "smoke": Plan(Effort(7, 1, 8, 32, (1, 2, 8, 64)), (2, 4, 16), 1, 100, (16,), (1.0, 0.1, 0.01), {1: 256, 2: 24}, 6),
+    "small": Plan(Effort(13, 4, 24, 128), (2, 4, 16, 64), 3, 500, (16, 64), X_SIGMAS, {1: 1024, 2: 40}, 32),
+    "paper": Plan(Effort(25, 8, 24, 256), (2, 4, 16, 64, 256), 4, 800, (16, 64), X_SIGMAS, {1: 1024, 2: 40}, 64),
+}
+BIAS_SIGMAS = {1: (0.02, 0.1, 0.3), 2: (0.1, 0.2, 0.5)}
+SATURATION_DIMENSIONS = (1, 4, 16, 64)
+
+
+def run_toy(out: Path, scale: Scale, seed: int = 0, said: Callable[[str], None] = lambda _: None) -> ToyResult:
+    """Compute, write tables (CSV and JSON) and figures (PNG and SVG) under ``out``; ``said`` hears of each part."""
+    tables = compute(PLANS[scale], seed, said)
+    folder = out / "tables"
+    folder.mkdir(parents=True, exist_ok=True)
+    for field in dataclasses.fields(tables):
+        _write_table(getattr(tables, field.name), folder / field.name)
+    said("drawing")
+    return ToyResult(tables, _draw_all(tables, out))
+
+
+def read_toy(out: Path) -> ToyResult:
+    """The analysis in a directory, its figures drawn again from its tables."""
+    hints = get_type_hints(ToyTables)
+    rows = {}
+    for field in dataclasses.fields(ToyTables):
+        kind = get_args(hints[field.name])[0]
+        path = out / "tables" / f"{field.name}.json"
+        try:
+            rows[field.name] = tuple(kind(**record) for record in json.loads(path.read_text(encoding="utf-8")))
+        except (OSError, ValueError, TypeError):
+            raise RunError(f"cannot read {path}: make it again with `wiseale reproduce toy`") from None
+    tables = ToyTables(**rows)
+    return ToyResult(tables, _draw_all(tables, out))
+
+
+def _draw_all(tables: ToyTables, out: Path) -> tuple[Path, ...]:
+    return tuple(save_figure(figure, out / "figures" / name) for name, figure in draw(tables))
+
+
+def compute(plan: Plan, seed: int, said: Callable[[str], None]) -> ToyTables:
+    """Every table; the same seed gives the same numbers."""
+    said("two Gaussians: the paper's Figure 4")
+    curve, lowest = two_gaussians_curve(151), minima()
+    said("optima of the bound, and of the whole objective")
+    optima = [optimum(d, m, plan.starts, plan.iterations, seed) for d in (1, 2) for m in plan.optimum_sizes]
+    whole = [objective_optimum(m, s, plan.iterations) for m in plan.objective_sizes for s in plan.x_sigmas]
+    said("collapse, saturation and the bias of a batch")
+    sizes = powers_of_two(2, plan.effort.most_posteriors)
+    bias = [
+        row
+        for d, per_axis in plan.per_axis.items()
+        for sigma in BIAS_SIGMAS[d]
+        for row in bias_rows(per_axis, d, sigma, (1, *sizes), plan.batches, seed)
+    ]
+    collapse = collapse_rows(plan.effort.dimensions)
+    saturation = saturation_rows(SATURATION_DIMENSIONS, powers_of_two(2, min(256, sizes[-1])), seed)
+    said("errors for random mixtures")
+    return ToyTables(
+        two_gaussians=tuple(curve),
+        minima=tuple(lowest),
+        optimum=tuple(optima),
+        objective_optimum=tuple(whole),
+        collapse=tuple(collapse),
+        saturation=tuple(saturation),
+        batch_bias=tuple(bias),
+        bound_error=tuple(error_rows(plan.effort, seed)),
+        judgements=(judge_c4(lowest), judge_c8(optima, whole)),
+    )
+
+
+def draw(tables: ToyTables) -> Iterator[tuple[str, Figure]]:
+    """Name and figure, one after another."""
+    yield "figure4", toy_figures.figure4(tables.two_gaussians, tables.minima)
+    yield from toy_figures.error_figures(tables.bound_error)
+    yield "bound_error_optimum", toy_figures.optimum_figure(tables.optimum, tables.objective_optimum)
+    yield "bound_error_saturation", toy_figures.saturation_figure(tables.saturation)
+    yield "bound_error_batch_bias", toy_figures.bias_figure(tables.batch_bias)
+
+
+def _write_table(rows: Sequence[Any], stem: Path) -> None:
+    """``stem.csv`` and ``stem.json``, one record for each row."""
+    records = [dataclasses.asdict(row) for row in rows]
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(records[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(records)
+    write_text(stem.with_suffix(".csv"), text.getvalue())
+    write_text(stem.with_suffix(".json"), to_json(records))

@@ -1,0 +1,169 @@
+"""The README.md beside an exported model, in Hugging Face's form, filled from what is known of it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import wiseale
+from wiseale import config
+from wiseale.models.model_file import ModelConfig
+from wiseale.models.onnx import Exported
+from wiseale.networks.model import seeded
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """What a run knows of its model beyond the model itself; empty for a model without a run.
+
+    Attributes:
+        settings: the run's complete configuration.
+        evaluation: what ``wiseale evaluate`` wrote.
+    """
+
+    settings: dict[str, Any] = field(default_factory=dict)
+    evaluation: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def data(self) -> str:
+        """What it was trained on; of a path the name alone, the rest is nobody's business."""
+        return Path(str(self.settings.get("data", ""))).name
+
+    @property
+    def measures(self) -> dict[str, float]:
+        """Measures that have a value, by name."""
+        found = self.evaluation.get("measures", {})
+        return {name: value for name, value in found.items() if isinstance(value, int | float)}
+
+
+def model_card(name: str, made_of: ModelConfig, known: Provenance, onnx: Exported | None = None) -> str:
+    """The card's whole text."""
+    objective, _ = config.parse_spec(made_of.objective)
+    parts = [
+        _header(name, objective, known, onnx),
+        f"# {name}",
+        f"An auto-encoder that turns {_rows(made_of)} into {made_of.latent_dim} "
+        f"code{'s' * (made_of.latent_dim > 1)} and back, trained with `{objective}` by "
+        f"[wiseale](https://pypi.org/project/wiseale/) {wiseale.__version__}.",
+        _USE,
+        "## Model\n\n" + _table(_model_facts(made_of)),
+        "## Training data\n\n" + _table(_data_facts(made_of, known)),
+        "## Training\n\n" + _training(known),
+        "## Evaluation\n\n" + _evaluation(known),
+        "## How to use it\n\n" + (_onnx_usage(made_of, onnx) if onnx else _USAGE),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+_USE = """## Intended use
+
+Codes for rows of the kind it was trained on: to look at them, to search and cluster them, to find unusual ones by their
+reconstruction error. Rows of another kind get codes too, which mean nothing. What is decoded lacks detail and may
+resemble rows of the training data; do not publish it where those are confidential. Nothing was done to remove bias that
+the data may carry."""
+
+_USAGE = """```python
+from wiseale import load
+
+est = load("path/to/this/directory")
+codes = est.transform(X)            # posterior means
+X_hat = est.inverse_transform(codes)
+errors = est.reconstruction_error(X)
+```
+
+```sh
+wiseale embed path/to/this/directory data.npy -o codes.npz
+```"""
+
+
+def _header(name: str, objective: str, known: Provenance, onnx: Exported | None) -> str:
+    """YAML between rules; every value is written as JSON, which YAML reads."""
+    tags = ["wiseale", "autoencoder", "representation-learning", objective, *(["onnx"] if onnx else [])]
+    lines = ["library_name: wiseale", "pipeline_tag: feature-extraction", f"tags: {json.dumps(tags)}"]
+    if known.measures:
+        result = {
+            "task": {"type": "feature-extraction"},
+            "dataset": {"name": known.data or "unknown", "type": known.data or "unknown"},
+            "metrics": [{"type": key, "value": value} for key, value in known.measures.items()],
+        }
+        lines.append(f"model-index: {json.dumps([{'name': name, 'results': [result]}], ensure_ascii=False)}")
+    return "\n".join(["---", *lines, "---"])
+
+
+def _rows(made_of: ModelConfig) -> str:
+    shape = made_of.x_shape
+    if len(shape) == 1:
+        return f"rows of {shape[0]} number{'s' * (shape[0] > 1)}"
+    return f"{'signals' if len(shape) == 2 else 'images'} of shape {shape}"
+
+
+def _model_facts(made_of: ModelConfig) -> dict[str, str]:
+    readings = {
+        "values": "numbers as they are",
+        "unit": "8-bit pixels divided by 255",
+        "threshold": "8-bit pixels, 1 where at least 128",
+        "dynamic": "8-bit pixels, 1 where at least 128 (drawn anew at every step of training)",
+    }
+    with seeded(0):
+        prior = made_of.build_prior()
+    return {
+        "objective": f"`{made_of.objective}`",
+        "network": f"`{made_of.network}`",
+        "likelihood": f"`{made_of.likelihood}`",
+        "codes": f"{made_of.latent_dim}, {'with' if made_of.stochastic else 'without'} a width (sigma)",
+        "prior": "N(0, I)" if prior is None else "its own, kept with the model",
+        "input": f"{_rows(made_of)}; {readings[made_of.reading]}",
+        **({"columns": ", ".join(f"`{column}`" for column in made_of.columns)} if made_of.columns else {}),
+        "units": "standardised inside the model" if made_of.standardized else "not standardised",
+    }
+
+
+def _data_facts(made_of: ModelConfig, known: Provenance) -> dict[str, str]:
+    resolved = known.settings.get("resolved", {})
+    return {
+        "data": f"`{known.data}`" if known.data else "not recorded",
+        "SHA-256 of its content": f"`{made_of.data_fingerprint}`" if made_of.data_fingerprint else "not recorded",
+        **({"rows trained on": f"{resolved['n_train']:,}"} if "n_train" in resolved else {}),
+        **({"rows held out": f"{resolved['n_held_out']:,}"} if "n_held_out" in resolved else {}),
+    }
+
+
+def _training(known: Provenance) -> str:
+    names = ("batch_size", "max_epochs", "lr", "lr_schedule", "prior_warmup", "patience", "seed", "precision")
+    facts = {name: f"`{known.settings[name]}`" for name in names if name in known.settings}
+    weight = known.settings.get("resolved", {}).get("prior_weight")
+    if weight is not None:
+        facts["effective prior weight"] = f"`{weight:g}`"
+    return _table(facts) if facts else "Not recorded."
+
+
+def _evaluation(known: Provenance) -> str:
+    if not known.measures:
+        return "Not evaluated."
+    about = f"On {known.evaluation.get('n_eval', 0):,} rows ({known.evaluation.get('split', 'unknown')}); nats per "
+    about += "observation unless the name says otherwise."
+    return f"{about}\n\n" + _table({key: f"{value:.6g}" for key, value in known.measures.items()})
+
+
+def _onnx_usage(made_of: ModelConfig, onnx: Exported) -> str:
+    shape = ", ".join(["n", *map(str, made_of.x_shape)])
+    named = ", ".join(onnx.outputs)
+    return f"""ONNX operator set {onnx.opset}; checked in onnxruntime when exported: largest error of the encoder
+{onnx.encoder_error:.1e}, of the decoder {onnx.decoder_error:.1e}. Any batch size.
+
+```python
+import onnxruntime
+
+encoder = onnxruntime.InferenceSession("encoder.onnx")
+{named} = encoder.run(None, {{"x": x}}){"[0]" if len(onnx.outputs) == 1 else ""}  # x: float32, ({shape}), as trained on
+decoder = onnxruntime.InferenceSession("decoder.onnx")
+(x_hat,) = decoder.run(None, {{"z": mu}})  # float32, ({shape}), in the same units
+```"""
+
+
+def _table(facts: dict[str, str]) -> str:
+    """Two columns of Markdown; a bar or a line break inside would end the cell."""
+    rows = [f"| {key} | {' '.join(value.split()).replace('|', chr(92) + '|')} |" for key, value in facts.items()]
+    return "\n".join(["| | |", "|---|---|", *rows])

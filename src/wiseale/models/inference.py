@@ -1,0 +1,175 @@
+"""A trained model on arrays in the user's units: codes, reconstructions, scores and samples."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from wiseale.data.dataset import Array, Reading
+from wiseale.data.reading import interpret
+from wiseale.divergences import kl_posterior_prior
+from wiseale.errors import DataError, RunError
+from wiseale.likelihoods import Bernoulli
+from wiseale.models.model_file import ModelConfig, load_model
+from wiseale.networks.model import Model, seeded
+from wiseale.objectives.terms import Objective
+from wiseale.posterior import PointPosterior
+from wiseale.priors import OwnPrior
+from wiseale.randomness import generator, standard_normal
+
+Numbers = npt.NDArray[np.floating]
+
+SCORE_DRAWS = 16
+"""Codes drawn for each row by :meth:`Codec.elbo`, in pairs of opposite noise."""
+
+_BLOCK_ENTRIES = 1 << 20  # entries of x in a block
+_BLOCK_ROWS = 4096
+_DRAWN_ROWS = 1024  # codes drawn with one key, so that the first n samples do not depend on how many follow
+
+
+@dataclass(frozen=True)
+class Codes:
+    """Posterior means (n, d_z); standard deviations, None for a deterministic encoder; errors (n,) where asked for.
+
+    An error is the mean over the entries of x of (x − x_hat)², from z = mu and in standardised units, so that every
+    column counts alike.
+    """
+
+    mu: Numbers
+    sigma: Numbers | None
+    error: Numbers | None = None
+
+
+class Codec:
+    """A model with the way to and from the user's units.
+
+    Tables are computed in float64, so that a row's result does not depend on the rows beside it; signals and images in
+    float32, where that holds up to rounding, because convolutions in float64 are about ten times slower.
+
+    Attributes:
+        model: the model as it was trained, in float32.
+        made_of: its settings.
+        dtype: what is computed in, and the type of x_hat.
+    """
+
+    def __init__(self, model: Model, made_of: ModelConfig) -> None:
+        self.model = model.eval()
+        self.made_of = made_of
+        self._device = next(model.parameters()).device
+        exact = len(model.x_shape) == 1 and self._device.type != "mps"  # which has no float64
+        self._torch_dtype = torch.float64 if exact else torch.float32
+        self.dtype: np.dtype[np.floating] = np.dtype(np.float64) if exact else np.dtype(np.float32)
+        self._network = copy.deepcopy(model).to(self._torch_dtype) if exact else model
+
+    def __reduce__(self) -> tuple[type[Codec], tuple[Model, ModelConfig]]:
+        return type(self), (self.model, self.made_of)
+
+    def blocks(self, n: int) -> Iterator[slice]:
+        """Slices of n rows, each small enough to be computed at once."""
+        size = max(1, min(_BLOCK_ROWS, _BLOCK_ENTRIES // math.prod(self.model.x_shape)))
+        for start in range(0, n, size):
+            yield slice(start, min(start + size, n))
+
+    @torch.inference_mode()
+    def encode(self, stored: Array, *, error: bool = False) -> Codes:
+        """q(z|x) of rows as they are stored, and the reconstruction error if wanted."""
+        x = self._read(stored)
+        posterior = self._network.encode(x)
+        sigma = None if isinstance(posterior, PointPosterior) else posterior.sigma.cpu().numpy()
+        errors = None
+        if error:
+            x_hat = self._network.decode(posterior.mu).mean
+            errors = (x - x_hat).flatten(1).square().mean(1).cpu().numpy()
+        return Codes(posterior.mu.cpu().numpy(), sigma, errors)
+
+    @torch.inference_mode()
+    def decode(self, z: Array) -> Numbers:
+        """E[x|z] in the user's units, (n, *x_shape), for codes (n, d_z)."""
+        return self._write(self._network.decode(self._tensor(z)).mean)
+
+    @torch.inference_mode()
+    def elbo(self, stored: Array) -> Numbers:
+        """E_q[log p(x|z)] − D_KL[q(z|x) ‖ N(0, I)] of each row in nats of the user's units, (n,).
+
+        The expectation is a mean over the same few draws of epsilon for every row, so neither the order of the rows nor
+        their number matters.
+        """
+        x = self._read(stored)
+        posterior = self._network.encode(x)
+        half = standard_normal((SCORE_DRAWS // 2, self.model.latent_dim), 0, "evaluate").to(x)
+        log_likelihood = torch.zeros(len(x), dtype=x.dtype, device=x.device)
+        for epsilon in torch.cat([half, -half]):
+            likelihood = self._network.decode(posterior.sample(epsilon.expand(len(x), -1)))
+            if isinstance(likelihood, Bernoulli) and not bool(((x >= 0) & (x <= 1)).all()):
+                raise DataError("a Bernoulli likelihood scores values between 0 and 1 only: X has others")
+            log_likelihood += likelihood.log_prob(x)
+        units = self.model.units
+        log_jacobian = 0.0 if units is None else units.log_jacobian(self.model.x_shape)
+        return (log_likelihood / SCORE_DRAWS - kl_posterior_prior(posterior) + log_jacobian).cpu().numpy()
+
+    @torch.inference_mode()
+    def sample(self, n: int, seed: int, *, noise: bool = False) -> Iterator[Numbers]:
+        """n new observations in the user's units, block by block: E[x|z] for z of the prior, or draws of p(x|z)."""
+        for block, start in enumerate(range(0, n, _DRAWN_ROWS)):
+            z = draw_prior(self.model, _DRAWN_ROWS, generator(seed, "sample", block, 0))[: n - start]
+            for part in self.blocks(len(z)):
+                likelihood = self._network.decode(self._tensor(z[part].numpy()))
+                drawn = likelihood.mean
+                if noise:
+                    drawn = likelihood.sample(generator(seed, "sample", block, 1 + part.start))
+                yield self._write(drawn)
+
+    def _tensor(self, values: Array) -> Tensor:
+        return torch.from_numpy(np.array(values, self.dtype)).to(self._device)
+
+    def _read(self, stored: Array) -> Tensor:
+        """Stored rows in the network's units."""
+        x = as_x(stored, self.made_of.reading)
+        units = self.model.units
+        return (x if units is None else units(x)).to(self._device, self._torch_dtype)
+
+    def _write(self, x: Tensor) -> Numbers:
+        """From the network's units to the user's, in :attr:`dtype`; a large offset is added in float64."""
+        units = self.model.units
+        result: Numbers = (x.cpu() if units is None else units.inverse(x.cpu())).numpy().astype(self.dtype, copy=False)
+        return result
+
+
+def as_x(stored: Array, reading: Reading) -> Tensor:
+    """Rows as a model reads them; where it reads 8-bit images, floats must be those divided by 255 already."""
+    if reading == "dynamic":
+        reading = "threshold"  # its draws are for training: an image has one code
+    if reading == "values" or stored.dtype == np.uint8:
+        return interpret(stored, reading)
+    if stored.size and not (stored.min() >= 0 and stored.max() <= 1):
+        raise DataError("the model reads 8-bit images: give uint8 from 0 to 255, or numbers from 0 to 1")
+    x = interpret(stored, "values")
+    return (x >= 128 / 255).float() if reading == "threshold" else x
+
+
+def draw_prior(model: Model, n: int, draws: torch.Generator) -> Tensor:
+    """n codes of the model's prior, (n, d_z), on the CPU."""
+    return model.sample_prior(n, draws).cpu()
+
+
+def has_elbo(objective: Objective) -> bool:
+    """Whether :meth:`Codec.elbo` is right for its models: their encoder has a width and their prior is N(0, I)."""
+    if not objective.stochastic:
+        return False
+    with seeded(0):
+        return not isinstance(objective.build((1,), 1), OwnPrior)
+
+
+def open_codec(path: Path) -> Codec:
+    """The model in a model or run directory."""
+    if (path / "checkpoints").is_dir() and not (path / "model").is_dir():
+        raise RunError(f"{path} has not finished: continue it with `wiseale resume {path}` first")
+    return Codec(*load_model(path))

@@ -1,0 +1,138 @@
+"""A trained model as a directory: weights, ``config.json`` and checksums. Loading runs no code from it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, get_args
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import nn
+
+from wiseale import config
+from wiseale.data.dataset import Reading
+from wiseale.errors import ModelFileError, WiseAleError
+from wiseale.networks.model import Model, Standardizer, seeded
+from wiseale.objectives import make_objective
+from wiseale.platform.atomic_files import MANIFEST, to_json, verify_directory, write_directory
+from wiseale.priors import OwnPrior
+
+VERSION = 1
+_FILES = {"model.safetensors", "config.json"}
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """What a model is made of: complete specs, so that later changes of a default change no saved model.
+
+    Attributes:
+        standardized: whether the model holds the mean and scale of its data.
+        stochastic: whether its encoder has a width.
+        reading: how stored numbers become x.
+        columns: names of a table's features, in order; empty where they have none.
+        data_fingerprint: of what it was trained on; empty where that is not known.
+    """
+
+    network: str
+    likelihood: str
+    objective: str
+    x_shape: tuple[int, ...]
+    latent_dim: int
+    standardized: bool = False
+    stochastic: bool = True
+    reading: Reading = "values"
+    columns: tuple[str, ...] = ()
+    data_fingerprint: str = ""
+
+    def build(self) -> Model:
+        """The model with fresh weights."""
+        network = config.build("network", self.network)
+        family = config.build("likelihood", self.likelihood)
+        model = Model(network, self.x_shape, self.latent_dim, family, self.stochastic)
+        if self.standardized:
+            # Placeholders: the true shapes are only known to the weights.
+            model.units = Standardizer(torch.zeros(()), torch.ones(()))
+        return model
+
+    def build_prior(self) -> nn.Module | None:
+        """The objective's own prior with fresh weights; None: it is N(0, I)."""
+        built = make_objective(self.objective).build(self.x_shape, self.latent_dim)
+        return built if isinstance(built, nn.Module) and isinstance(built, OwnPrior) else None
+
+
+def save_model(directory: Path, model: Model, made_of: ModelConfig) -> None:
+    """Write a model directory, at once."""
+
+    def fill(temporary: Path) -> None:
+        state = {name: tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
+        save_file(state, temporary / "model.safetensors")
+        settings = {"format": "wiseale model", "version": VERSION, **asdict(made_of)}
+        (temporary / "config.json").write_text(to_json(settings), encoding="utf-8")
+
+    write_directory(directory, fill)
+
+
+def refuse_to_replace(directory: Path, files: Collection[str] = _FILES) -> None:
+    """An error where a new directory of these files would take the place of anything but an earlier one of them."""
+    if not directory.exists():
+        return
+    if not directory.is_dir():
+        raise ModelFileError(f"{directory} exists and is not a directory: choose another place")
+    known = {*files, MANIFEST, "README.md"}
+    foreign = sorted(path.name for path in directory.iterdir() if path.name not in known or path.is_dir())
+    if foreign:
+        raise ModelFileError(f"{directory} exists and holds other things ({foreign[0]}): choose another directory")
+
+
+def load_model(directory: Path) -> tuple[Model, ModelConfig]:
+    """Read a model or run directory; checksums, schema, names and shapes are checked before anything is used."""
+    if (directory / "model").is_dir():
+        directory = directory / "model"
+    if not directory.is_dir():
+        raise ModelFileError(f"no model at {directory}: give a model directory, or a run that has finished")
+    verify_directory(directory)
+    made_of = _read_config(directory / "config.json")
+    try:
+        with seeded(0):
+            model = made_of.build()
+            model.prior = made_of.build_prior()
+        state = load_file(directory / "model.safetensors")
+        if model.units is not None:
+            model.units = Standardizer(state["units.mean"], state["units.scale"])
+        model.load_state_dict(state)
+    except (SafetensorError, OSError) as error:
+        raise ModelFileError(f"{directory / 'model.safetensors'} cannot be read: {error}") from None
+    except (RuntimeError, KeyError) as error:
+        reason = " ".join(str(error).split())
+        raise ModelFileError(f"{directory}: the weights do not fit the network in config.json: {reason}") from None
+    except WiseAleError as error:
+        raise ModelFileError(f"{directory / 'config.json'}: {error}") from None
+    return model.eval(), made_of
+
+
+def _read_config(path: Path) -> ModelConfig:
+    try:
+        settings: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        kind, version = settings.pop("format"), settings.pop("version")
+    except (OSError, ValueError, KeyError, AttributeError, TypeError):
+        raise ModelFileError(f"{path} does not describe a wiseale model") from None
+    if kind != "wiseale model":
+        raise ModelFileError(f"{path} describes a {kind!r}, not a 'wiseale model'")
+    if version != VERSION:
+        raise ModelFileError(f"{path} has version {version!r}, this wiseale reads version {VERSION}: upgrade wiseale")
+    try:
+        made_of = ModelConfig(**settings)
+        shape, columns = tuple(int(n) for n in made_of.x_shape), tuple(made_of.columns)
+        words = (made_of.network, made_of.likelihood, made_of.objective, made_of.data_fingerprint, *columns)
+        wrong = not all(isinstance(word, str) for word in words) or made_of.reading not in get_args(Reading)
+        if wrong or not shape or min(shape) < 1 or int(made_of.latent_dim) < 1:
+            raise ValueError
+        if columns and shape != (len(columns),):
+            raise ValueError
+    except (TypeError, ValueError):
+        raise ModelFileError(f"{path} does not follow the schema of version {VERSION}") from None
+    return ModelConfig(**{**settings, "x_shape": shape, "columns": columns})

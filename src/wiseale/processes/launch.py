@@ -1,0 +1,107 @@
+"""A command as several ranks on this machine: started as torchrun would, watched, and ended together."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+from wiseale.errors import RunError
+from wiseale.processes.world import STORE
+
+_POLL_SECONDS = 0.05
+_GRACE_SECONDS = 5.0  # for the others to end once one rank has failed
+_SAVING_SECONDS = 60.0  # for the others to save and end once one rank has ended as it was asked to
+_INTERRUPTED = (128 + signal.SIGINT, 128 + signal.SIGTERM)
+
+Rank = subprocess.Popen[bytes]
+
+
+def launch(arguments: Sequence[str], processes: int) -> int:
+    """Run ``wiseale ARGUMENTS`` as that many ranks and wait for them; the exit code of the run.
+
+    SIGINT and SIGTERM are passed on to every rank, once each; a rank that fails ends the others.
+    """
+    ranks: list[Rank] = []
+    received: list[int] = []
+    with tempfile.TemporaryDirectory(prefix="wiseale-") as folder, _passing_on(ranks, received):
+        try:
+            ranks += [_start(arguments, rank, processes, Path(folder) / "store") for rank in range(processes)]
+            failed = _watch(ranks)
+        finally:
+            for rank in ranks:
+                rank.kill()
+                rank.wait()
+    if failed is None:
+        return max(rank.returncode for rank in ranks)
+    code = ranks[failed].returncode
+    if code >= 0:
+        return code
+    if received:
+        return 128 + received[0]
+    raise RunError(
+        f"rank {failed} of {processes} was killed by {signal.Signals(-code).name}, so the others were stopped: "
+        "`wiseale resume` continues from the last checkpoint"
+    )
+
+
+def _start(arguments: Sequence[str], rank: int, processes: int, store: Path) -> Rank:
+    """One rank in a session of its own: Ctrl-C reaches it through us alone, and its standard input tells it we live."""
+    world = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": processes, "LOCAL_WORLD_SIZE": processes}
+    own = {STORE: str(store), "GLOO_SOCKET_IFNAME": os.environ.get("GLOO_SOCKET_IFNAME", _loopback())}
+    return subprocess.Popen(
+        [sys.executable, "-m", "wiseale", *arguments],
+        stdin=subprocess.PIPE,
+        env=os.environ | {name: str(value) for name, value in world.items()} | own,
+        start_new_session=True,
+    )
+
+
+def _loopback() -> str:
+    return "lo0" if sys.platform == "darwin" else "lo"
+
+
+def _watch(ranks: Sequence[Rank]) -> int | None:
+    """Wait until all have ended, or should have; the rank that failed, if any did."""
+    failed: int | None = None
+    deadline = float("inf")
+    while any(rank.poll() is None for rank in ranks) and time.monotonic() < deadline:
+        if failed is None and (failed := _failed(ranks)) is not None:
+            deadline = time.monotonic() + _GRACE_SECONDS
+            for rank in ranks:
+                rank.terminate()
+        elif deadline == float("inf") and any(rank.returncode in _INTERRUPTED for rank in ranks):
+            deadline = time.monotonic() + _SAVING_SECONDS
+        time.sleep(_POLL_SECONDS)
+    return failed if failed is not None else _failed(ranks)
+
+
+def _failed(ranks: Sequence[Rank]) -> int | None:
+    """A rank that ended badly: rather one that was killed than those that lost it."""
+    ended = [(rank.returncode > 0, number) for number, rank in enumerate(ranks) if rank.returncode]
+    bad = [(by_itself, number) for by_itself, number in ended if ranks[number].returncode not in _INTERRUPTED]
+    return min(bad)[1] if bad else None
+
+
+@contextmanager
+def _passing_on(ranks: Sequence[Rank], received: list[int]) -> Iterator[None]:
+    """Signals that ask for an end go to all ranks, which save first; a second one ends them at once."""
+
+    def pass_on(number: int, frame: FrameType | None) -> None:
+        received.append(number)
+        for rank in ranks:
+            rank.send_signal(number)
+
+    before = {number: signal.signal(number, pass_on) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

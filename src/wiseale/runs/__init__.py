@@ -1,0 +1,1 @@
+"""Run directories: starting and resuming a run, checkpoints, metrics, loggers."""

@@ -1,0 +1,180 @@
+"""A run from start or checkpoint to finished model, kept in its directory."""
+
+from __future__ import annotations
+
+import dataclasses
+import platform
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import safetensors
+import torch
+
+import wiseale
+from wiseale import config
+from wiseale.config import SettingError, TrainConfig
+from wiseale.data import load_dataset
+from wiseale.errors import DivergenceError, RunError
+from wiseale.kernels import native
+from wiseale.models.model_file import save_model
+from wiseale.processes.collectives import spread
+from wiseale.processes.ddp import batch_statistics
+from wiseale.processes.group import joined
+from wiseale.processes.world import World, from_environment, told_once
+from wiseale.runs.checkpoint import load_checkpoint, load_newest, save_checkpoint
+from wiseale.runs.directory import RunDirectory, refuse_existing
+from wiseale.runs.recorder import Display, Recorder
+from wiseale.runs.tensorboard import also_logged
+from wiseale.training.learner import Learner
+from wiseale.training.loop import fit
+from wiseale.training.plan import choose_device, default_threads, resolve
+from wiseale.training.setup import Work, take_weights
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended: its directory, and the signal that interrupted it, if any."""
+
+    path: Path
+    signal: int | None = None
+
+
+def start(asked: TrainConfig, out: Path, display: Display) -> Outcome:
+    """Train a new run in ``out``; anything wrong with the request is an error before anything is written.
+
+    With several processes each calls this, and the first of them alone writes and speaks.
+    """
+    world = from_environment()
+    if world.leads:
+        refuse_existing(out)
+    with told_once(world):
+        asked = _as_rank(asked, world)
+    with joined(world, choose_device(asked.device)) as group:
+        with group.one_first():
+            dataset = load_dataset(asked.data, Path(asked.data_root) if asked.data_root else None, display.loading)
+        resolved = resolve(asked, dataset)
+        _use_threads(resolved)
+        work = Work.prepare(resolved, dataset, world)
+        take_weights(work.learner.model, resolved.init_from)
+        if not world.leads:
+            return _carry_out(work, RunDirectory(out.absolute()), display)
+        complete = dataclasses.asdict(resolved) | {"resolved": work.facts}
+        run = RunDirectory.create(out, complete, _environment(resolved, dataset.fingerprint))
+        with run.locked():
+            return _carry_out(work, run, display)
+
+
+def resume(path: Path, display: Display) -> Outcome:
+    """Continue a run from its newest checkpoint, or from step 0 where it has none; a finished run is left alone.
+
+    With another number of processes than before it goes on too, and says so: sums are then rounded differently.
+    """
+    world = from_environment()
+    run = RunDirectory.open(path)
+    stored = run.read_config()
+    facts = stored.pop("resolved", {})
+    before = config.from_values(TrainConfig, stored)
+    resolved = dataclasses.replace(before, processes=world.size)
+    with joined(world, resolved.device) as group, run.locked() if world.leads else nullcontext():
+        if run.finished:
+            return Outcome(run.path)
+        with group.one_first():
+            dataset = load_dataset(resolved.data, Path(resolved.data_root) if resolved.data_root else None)
+        if dataset.fingerprint != facts.get("data_fingerprint"):
+            raise RunError(f"{resolved.data} is not the data this run was started with: its content has changed")
+        _use_threads(resolved)
+        work = Work.prepare(resolved, dataset, world)
+        if not _load_newest(run, work.learner, world):
+            take_weights(work.learner.model, resolved.init_from)
+        if world.leads:
+            run.cut_after(work.learner.progress.epoch)
+        return _carry_out(work, run, display, _other_size(before.processes or 1, world.size))
+
+
+def _as_rank(asked: TrainConfig, world: World) -> TrainConfig:
+    """The settings of each process of this world; a number asked for must be the number there is."""
+    if asked.processes not in (None, world.size):
+        problem = f"is {asked.processes}, and {world.size} were started: leave it out, or start as many"
+        raise SettingError("processes", problem)
+    if asked.threads == "auto" and world.size > 1:
+        raise SettingError("threads", f"auto tries one process at a time, and {world.size} were started: give a number")
+    threads = asked.threads or default_threads(world.local_size)
+    return dataclasses.replace(asked, processes=world.size, threads=threads)
+
+
+def _load_newest(run: RunDirectory, learner: Learner, world: World) -> bool:
+    """Bring the learners of all ranks to the checkpoint the first one finds good; False where there is none."""
+    found = load_newest(run.checkpoints, learner) if world.leads else None
+    step = torch.tensor(-1 if found is None else int(found.name))
+    spread([step], world)
+    if not world.leads and int(step) >= 0:
+        load_checkpoint(run.checkpoints / f"{int(step):06d}", learner)
+    return int(step) >= 0
+
+
+def _other_size(before: int, now: int) -> list[str]:
+    if before == now:
+        return []
+    return [
+        f"started with {before} {_processes(before)}, continued with {now}: the same batches and noise, "
+        "but sums are rounded differently, so the end will not be the same to the last bit"
+    ]
+
+
+def _processes(count: int) -> str:
+    return "process" if count == 1 else "processes"
+
+
+def _use_threads(resolved: TrainConfig) -> None:
+    assert isinstance(resolved.threads, int)
+    torch.set_num_threads(resolved.threads)
+
+
+def _carry_out(work: Work, run: RunDirectory, display: Display, notes: Sequence[str] = ()) -> Outcome:
+    """Train to the end or to an interruption, then write the model; the notes are shown first."""
+    if work.world.leads:
+        display.started(run.read_config() | {"processes": work.world.size, "notes": [*notes, *_notes(work)]})
+    with Recorder(run, display, work.world) as recorder, also_logged(recorder, run, work.world) as journal:
+        try:
+            complete = fit(work.learner, work.train, work.held_out, work.plan, journal, work.world)
+        except DivergenceError as error:
+            kept = max((p.name for p in run.checkpoints.glob("[0-9]*")), default=None)
+            where = f"the last good checkpoint is {run.checkpoints / kept}" if kept else "no checkpoint was due yet"
+            raise DivergenceError(f"{error} ({where})") from None
+    if not complete:
+        return Outcome(run.path, recorder.signal)
+    if work.world.leads:
+        save_checkpoint(run.checkpoints, work.learner)
+        save_model(run.model, work.learner.finish(), work.made_of)
+    return Outcome(run.path)
+
+
+def _notes(work: Work) -> list[str]:
+    if work.world.size == 1 or not batch_statistics(work.learner.modules):
+        return []
+    rows = work.plan.batch_size // work.world.size
+    return [
+        f"batch normalisation: statistics are those of each process's own {rows} rows, so the gradient is not that "
+        "of one process; the model keeps the first process's"
+    ]
+
+
+def _environment(resolved: TrainConfig, data_fingerprint: str) -> dict[str, Any]:
+    return {
+        "wiseale": wiseale.__version__,
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "numpy": np.__version__,
+        "safetensors": safetensors.__version__,
+        "platform": platform.platform(),
+        "machine": platform.machine(),
+        "processes": resolved.processes,
+        "threads": resolved.threads,
+        "device": resolved.device,
+        "kernels": native().state,
+        "data_fingerprint": data_fingerprint,
+    }

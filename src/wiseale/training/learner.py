@@ -1,0 +1,92 @@
+"""What training changes: the model, its objective, their optimisers, and how far training has come."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from torch import Tensor, nn
+
+from wiseale.networks.model import Model
+from wiseale.objectives.terms import Adversarial, ObjectiveCall
+from wiseale.priors import OwnPrior
+from wiseale.training.optimiser import Adam
+
+
+@dataclass
+class Progress:
+    """How far a run is; with the weights and the optimiser it determines all that follows.
+
+    Attributes:
+        epoch: completed passes over the training data.
+        step: completed optimiser steps.
+        sums: running sums of the terms over the steps of the unfinished epoch.
+        best_loss: lowest held-out loss so far, after the warm-up.
+        stale_epochs: epochs since then.
+        stopped: early stopping has ended the run.
+    """
+
+    epoch: int = 0
+    step: int = 0
+    sums: dict[str, float] = field(default_factory=dict)
+    best_loss: float | None = None
+    best_epoch: int = 0
+    stale_epochs: int = 0
+    stopped: bool = False
+
+
+@dataclass
+class Learner:
+    """What training changes: model and objective, their optimisers, the progress, and the best weights yet.
+
+    Attributes:
+        model: the auto-encoder.
+        objective: what the loop calls on a batch; its own networks or memory, if any, are saved with the model.
+        optimizers: "main" for all but a critic's parameters; "critic" and "encoder" where the objective is adversarial.
+    """
+
+    model: Model
+    objective: ObjectiveCall
+    optimizers: dict[str, Adam]
+    progress: Progress = field(default_factory=Progress)
+    best: dict[str, Tensor] | None = None
+
+    @classmethod
+    def fresh(cls, model: Model, objective: ObjectiveCall, lr: float) -> Learner:
+        """A learner at step 0."""
+        parts = [model, objective] if isinstance(objective, nn.Module) else [model]
+        critic = list(objective.critic_parameters()) if isinstance(objective, Adversarial) else []
+        theirs = {id(parameter) for parameter in critic}
+        ours = [p for part in parts for p in part.parameters() if id(p) not in theirs]
+        optimizers = {"main": Adam(ours, lr)}
+        if isinstance(objective, Adversarial):
+            optimizers["critic"] = _adversary(critic, objective.critic_lr)
+            if objective.encoder_lr is not None:
+                encoder = [*model.body.parameters(), *model.head.parameters()]
+                optimizers["encoder"] = _adversary(encoder, objective.encoder_lr)
+        return cls(model, objective, optimizers)
+
+    def finish(self) -> Model:
+        """The finished model: the best epoch's weights, where early stopping kept any, and its own prior, if any."""
+        if self.best is not None:
+            self.modules.load_state_dict(self.best)
+        if isinstance(self.objective, nn.Module) and isinstance(self.objective, OwnPrior):
+            self.model.prior = self.objective
+        return self.model
+
+    @property
+    def modules(self) -> nn.ModuleDict:
+        """All that has weights."""
+        parts: dict[str, nn.Module] = {"model": self.model}
+        if isinstance(self.objective, nn.Module):
+            parts["objective"] = self.objective
+        return nn.ModuleDict(parts)
+
+
+def _adversary(parameters: list[nn.Parameter], lr: float) -> Adam:
+    """Adam with β1 = 0.5, as the adversarial systems' authors use it."""
+    return Adam(parameters, lr, betas=(0.5, 0.999))
+
+
+def snapshot(model: nn.Module) -> dict[str, Tensor]:
+    """A copy of a module's state on the CPU."""
+    return {name: tensor.detach().cpu().clone() for name, tensor in model.state_dict().items()}

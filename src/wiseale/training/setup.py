@@ -1,0 +1,98 @@
+"""From resolved settings and data to what the loop needs: a learner at step 0, its batches, the plan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from wiseale.config import SettingError, TrainConfig
+from wiseale.data import Dataset
+from wiseale.models.model_file import ModelConfig, load_model
+from wiseale.networks.model import Model, parameter_count, seeded
+from wiseale.objectives import make_objective
+from wiseale.processes.world import ALONE, World
+from wiseale.randomness import derive_seed
+from wiseale.training.batches import Batches, fit_units
+from wiseale.training.learner import Learner
+from wiseale.training.plan import Plan, make_plan, split_rows
+
+
+@dataclass
+class Work:
+    """Everything the loop needs, built from resolved settings and data."""
+
+    learner: Learner
+    train: Batches
+    held_out: Batches | None
+    plan: Plan
+    made_of: ModelConfig
+    facts: dict[str, Any]
+    world: World
+
+    @classmethod
+    def prepare(cls, resolved: TrainConfig, dataset: Dataset, world: World = ALONE) -> Work:
+        """A learner at step 0 and its batches; nothing outside is changed."""
+        assert resolved.network and resolved.likelihood and resolved.latent_dim  # noqa: PT018
+        train_rows, held_rows = split_rows(len(dataset.train), resolved.held_out, resolved.seed)
+        plan = make_plan(resolved)
+        objective = make_objective(resolved.objective).at_scale(plan.batch_size, len(train_rows))
+        made_of = ModelConfig(
+            network=resolved.network,
+            likelihood=resolved.likelihood,
+            objective=resolved.objective,
+            x_shape=dataset.x_shape,
+            latent_dim=resolved.latent_dim,
+            standardized=dataset.scaling != "none",
+            stochastic=objective.stochastic,
+            reading=dataset.train.reading,
+            columns=dataset.columns,
+            data_fingerprint=dataset.fingerprint,
+        )
+        with seeded(derive_seed(resolved.seed, "weights")):
+            model = made_of.build()
+            called = objective.build(dataset.x_shape, resolved.latent_dim)
+        model.units = fit_units(dataset, train_rows)
+        learner = Learner.fresh(model, called, plan.lr)
+        learner.modules.to(resolved.device)
+        facts = {
+            "prior_weight": objective.effective_weight(plan.batch_size, len(train_rows)),
+            "steps_per_epoch": len(train_rows) // plan.batch_size,
+            "n_train": len(train_rows),
+            "n_held_out": len(held_rows),
+            "x_shape": list(dataset.x_shape),
+            "parameters": parameter_count(learner.modules),
+            "standardized": dataset.scaling,
+            "data_fingerprint": dataset.fingerprint,
+        }
+
+        def batches(rows: npt.NDArray[np.int64]) -> Batches:
+            return Batches(
+                dataset.train,
+                rows,
+                units=model.units,
+                device=resolved.device,
+                seed=resolved.seed,
+                copies=world.local_size,
+            )
+
+        held_out = batches(held_rows) if len(held_rows) else None
+        return cls(learner, batches(train_rows), held_out, plan, made_of, facts, world)
+
+
+def take_weights(model: Model, init_from: str | None) -> None:
+    """Give a model the weights of a finished run's, or of a model file's; its own units stay."""
+    if init_from is None:
+        return
+    source, _ = load_model(Path(init_from))
+    source.units, source.prior = model.units, None
+    given, own = source.state_dict(), model.state_dict()
+    for name in sorted(given.keys() | own.keys()):
+        shapes = [list(state[name].shape) if name in state else "none" for state in (given, own)]
+        if shapes[0] != shapes[1]:
+            problem = f"{init_from} does not fit this run's network: {name} is {shapes[0]} there and {shapes[1]} here"
+            raise SettingError("init_from", problem)
+    model.load_state_dict(given)

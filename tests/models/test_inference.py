@@ -1,0 +1,153 @@
+"""A model in the user's units, checked against plain numpy on the stored weights and against closed forms."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.numpy import load_file
+
+from wiseale.errors import DataError, ModelFileError, RunError
+from wiseale.models.inference import Codec, as_x, open_codec
+from wiseale.models.model_file import ModelConfig, load_model, save_model
+from wiseale.networks.model import Standardizer, seeded
+
+KEPT = Path(__file__).parents[1] / "data_files"
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(7, 3)) * [0.5, 4, 20] + [1, -2, 300]
+
+
+def made(**changes):
+    settings = {"network": "mlp:hidden=6", "likelihood": "gaussian", "objective": "wise_ale", "x_shape": (3,)}
+    made_of = ModelConfig(**settings | {"latent_dim": 2} | changes)
+    with seeded(3):
+        model = made_of.build()
+    return model, made_of
+
+
+def by_hand(weights, x):
+    """The kept model's forward pass: mean code, width, and reconstruction, one hidden layer each way."""
+    z = (x - weights["units.mean"]) / weights["units.scale"]
+    layer = {name: weights[name].astype(np.float64) for name in weights}
+
+    def linear(values, name):
+        return values @ layer[f"{name}.weight"].T + layer[f"{name}.bias"]
+
+    features = np.maximum(linear(z, "body.1"), 0)
+    mu = linear(features, "head.mu")
+    sigma = np.log1p(np.exp(linear(features, "head.sigma"))) + 1e-4
+    out = linear(np.maximum(linear(mu, "decoder.0"), 0), "decoder.2")
+    return mu, sigma, out * weights["units.scale"] + weights["units.mean"], ((z - out) ** 2).mean(1)
+
+
+@pytest.mark.parametrize("name", ["model_v1", "model_v1_columns"])
+def test_files_of_today_load_tomorrow(name):
+    """Both forms of version 1 that were ever written: before and after models remembered columns."""
+    codec = open_codec(KEPT / name)
+    mu, sigma, x_hat, error = by_hand(load_file(KEPT / name / "model.safetensors"), X)
+    codes = codec.encode(X, error=True)
+    np.testing.assert_allclose(codes.mu, mu, rtol=1e-12)
+    np.testing.assert_allclose(codes.sigma, sigma, rtol=1e-12)
+    np.testing.assert_allclose(codec.decode(codes.mu), x_hat, rtol=1e-12)
+    np.testing.assert_allclose(codes.error, error, rtol=1e-12)
+    assert codec.made_of.columns == (("a", "b", "c") if name.endswith("columns") else ())
+    assert codec.made_of.reading == "values"
+
+
+def test_a_large_offset_is_subtracted_before_rounding():
+    """Seconds since 1970 that span a minute: float32 holds them to 128 s."""
+    seconds = 1.7e9 + RNG.uniform(0, 60, size=(50, 1))
+    model, made_of = made(x_shape=(1,), standardized=True)
+    model.units = Standardizer(torch.tensor([1.7e9 + 30], dtype=torch.float64), torch.tensor([17.0]).double())
+    shifted, _ = made(x_shape=(1,), standardized=True)
+    shifted.units = Standardizer(torch.tensor([30.0]).double(), torch.tensor([17.0]).double())
+    codec, small = Codec(model, made_of), Codec(shifted, made_of)
+    np.testing.assert_allclose(codec.encode(seconds).mu, small.encode(seconds - 1.7e9).mu, atol=1e-6)
+    z = RNG.normal(size=(5, 2))
+    np.testing.assert_allclose(codec.decode(z) - 1.7e9, small.decode(z), atol=1e-6)
+
+
+def test_elbo_is_what_many_independent_draws_say():
+    model, made_of = made(likelihood="gaussian:x_sigma=0.7", standardized=True)
+    scale = torch.tensor([0.5, 4.0, 20.0]).double()
+    model.units = Standardizer(torch.tensor([1.0, -2.0, 300.0]).double(), scale)
+    codec = Codec(model, made_of)
+    found = codec.elbo(X)
+    q = codec.encode(X)
+    z = q.mu[:, None] + q.sigma[:, None] * RNG.normal(size=(len(X), 20_000, 2))
+    x_hat = codec.decode(z.reshape(-1, 2)).reshape(len(X), -1, 3)
+    deviation = 0.7 * scale.numpy()
+    logs = (-0.5 * (((X[:, None] - x_hat) / deviation) ** 2 + np.log(2 * np.pi)) - np.log(deviation)).sum(-1)
+    kl = (0.5 * (q.sigma**2 + q.mu**2 - 1) - np.log(q.sigma)).sum(1)
+    # The spread of one draw of 16 around the mean bounds how far the fixed draws may be off.
+    tolerance = 4 * logs.std(1) / math.sqrt(16)
+    assert np.all(np.abs(found - (logs.mean(1) - kl)) < tolerance)
+    assert tolerance.max() < 5
+
+
+def test_elbo_in_other_units_differs_by_the_jacobian_alone():
+    model, made_of = made(standardized=True)
+    model.units = Standardizer(torch.zeros(3).double(), torch.ones(3).double())
+    wide, _ = made(standardized=True)
+    wide.units = Standardizer(torch.zeros(3).double(), torch.tensor([10.0, 1.0, 0.1], dtype=torch.float64))
+    x = RNG.normal(size=(4, 3))
+    expected = Codec(model, made_of).elbo(x) - math.log(10) - math.log(0.1)
+    np.testing.assert_allclose(Codec(wide, made_of).elbo(x * [10, 1, 0.1]), expected, rtol=1e-9)
+
+
+def test_elbo_of_bernoulli_refuses_what_is_no_probability():
+    codec = Codec(*made(likelihood="bernoulli"))
+    assert np.all(codec.elbo(np.array([[0, 1, 0.5]])) < 0)
+    with pytest.raises(DataError, match="between 0 and 1"):
+        codec.elbo(np.array([[0, 1, 2.0]]))
+
+
+@pytest.mark.parametrize(("network", "shape"), [("mlp:hidden=6", (3,)), ("conv1d:channels=4,hidden=8", (2, 9))])
+def test_neither_order_nor_batch_matters(network, shape):
+    codec = Codec(*made(network=network, x_shape=shape))
+    x = RNG.normal(size=(9, *shape)).astype(np.float32)
+    tolerance = 1e-12 if len(shape) == 1 else 1e-5
+    for function in (codec.elbo, lambda x: codec.encode(x).mu, lambda x: codec.encode(x, error=True).error):
+        whole, order = function(x), RNG.permutation(9)
+        np.testing.assert_allclose(function(x[order]), whole[order], rtol=tolerance, atol=tolerance)
+        one_by_one = np.concatenate([function(x[i : i + 1]) for i in range(9)])
+        np.testing.assert_allclose(one_by_one, whole, rtol=tolerance, atol=tolerance)
+
+
+def test_the_first_samples_do_not_depend_on_how_many_follow():
+    codec = Codec(*made())
+    few, many = (np.concatenate(list(codec.sample(n, seed=4))) for n in (5, 3000))
+    np.testing.assert_allclose(few, many[:5], rtol=1e-12)
+    assert many.shape == (3000, 3)
+    assert not np.array_equal(many[:5], many[1024:1029])
+
+
+def test_noise_adds_the_likelihood_s_spread():
+    codec = Codec(*made(likelihood="gaussian:x_sigma=0.7"))
+    mean, drawn = (np.concatenate(list(codec.sample(4000, seed=1, noise=noise))) for noise in (False, True))
+    assert (drawn - mean).std() == pytest.approx(0.7, rel=0.03)
+
+
+@pytest.mark.parametrize("reading", ["unit", "threshold", "dynamic"])
+def test_images_of_8_bits_and_the_same_divided_by_255_are_read_alike(reading):
+    levels = RNG.integers(0, 256, (6, 1, 4, 4)).astype(np.uint8)
+    expected = levels / 255 if reading == "unit" else levels >= 128
+    for stored in (levels, levels / 255, (levels / 255).astype(np.float32)):
+        np.testing.assert_allclose(as_x(stored, reading).numpy(), expected, atol=1e-6)
+    with pytest.raises(DataError, match="8-bit images"):
+        as_x(levels.astype(np.float32), reading)
+
+
+def test_an_unfinished_run_and_no_model(tmp_path):
+    (tmp_path / "run" / "checkpoints").mkdir(parents=True)
+    with pytest.raises(RunError, match="has not finished"):
+        open_codec(tmp_path / "run")
+    with pytest.raises(ModelFileError, match="no model at"):
+        open_codec(tmp_path / "nothing")
+
+
+def test_what_a_model_remembers_of_its_data_is_kept(tmp_path):
+    model, made_of = made(x_shape=(1, 4, 4), reading="threshold", data_fingerprint="ab" * 32)
+    save_model(tmp_path / "m", model, made_of)
+    assert load_model(tmp_path / "m")[1] == made_of

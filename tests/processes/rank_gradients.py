@@ -1,0 +1,128 @@
+"""Trains a few steps of every system and writes the gradients: run by one process, or as one of two ranks."""
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import torch
+from safetensors.torch import save_file
+
+from wiseale.config import TrainConfig
+from wiseale.data.dataset import Dataset, Preset, Rows
+from wiseale.objectives import objective_names
+from wiseale.processes.collectives import gather, sharing
+from wiseale.processes.group import joined
+from wiseale.processes.world import ALONE, from_environment
+from wiseale.training.loop import fit
+from wiseale.training.plan import resolve
+from wiseale.training.setup import Work
+
+SPECS = [
+    *objective_names(),
+    "beta_vae:beta=1/M",
+    "wise_ale:prior_weight=paper",
+    "wise_ale:estimator=tightest",
+    "wise_ale:estimator=mc",
+    "wise_ale:aggregate=bank,bank_size=12",  # wraps around in the second step
+    "wise_ale:aggregate=bank,estimator=tightest",
+    "wise_ale:aggregate=bank,estimator=mc",
+    "wise_ale_exact:reconstruction=mixture,estimator=mc",
+    "wae_mmd:encoder=gaussian",
+    "wae_gan:encoder=gaussian,add_norm=true",
+    "aae:encoder=deterministic",
+    "sinkhorn_ae:debiased=false",
+    "dip_vae:kind=ii",
+]
+WITH_BATCH_NORM = "paper_celeba:width=0.02"
+CONFIG = TrainConfig(data="X", network="mlp:hidden=12", latent_dim=2, batch_size=8, max_epochs=1, held_out=0.5)
+
+
+class Doubled:
+    """Batches in float64, where rounding hides nothing."""
+
+    def __init__(self, batches):
+        self._batches = batches
+
+    def __len__(self):
+        return len(self._batches)
+
+    def read(self, positions, counter=0):
+        return self._batches.read(positions, counter).double()
+
+    def read_part(self, positions, counter, part):
+        return self._batches.read_part(positions, counter, part).double()
+
+
+class Journal:
+    def __init__(self):
+        self.records = []
+
+    def step(self, epoch, step_in_epoch, steps_per_epoch, terms):
+        pass
+
+    def epoch(self, record):
+        self.records.append(record)
+
+    def checkpoint(self, learner):
+        pass
+
+    def interrupted(self):
+        return False
+
+
+def train(spec, world):
+    """Gradients before each optimiser step, terms of the epoch and the state at its end, by name."""
+    network = WITH_BATCH_NORM if spec == WITH_BATCH_NORM else CONFIG.network
+    shape = (3, 64, 64) if spec == WITH_BATCH_NORM else (5,)
+    x = np.random.default_rng(0).normal(size=(48, *shape)).astype(np.float32)
+    dataset = Dataset("X", Rows(x), None, Preset("mlp", "gaussian", 2), "", "none")
+    asked = replace(CONFIG, objective="wise_ale" if spec == WITH_BATCH_NORM else spec, network=network)
+    work = Work.prepare(resolve(asked, dataset), dataset, world)
+    work.learner.modules.double()
+    found = {}
+    for name, optimizer in work.learner.optimizers.items():
+        optimizer.advance = recorded(optimizer, found, name)
+    journal = Journal()
+    assert fit(work.learner, Doubled(work.train), Doubled(work.held_out), work.plan, journal, world)
+    (record,) = journal.records
+    for split in ("train", "held_out"):
+        found |= {f"{split} {name}": torch.tensor(value) for name, value in getattr(record, split).items()}
+    found |= {f"at end {name}": value.clone() for name, value in work.learner.modules.state_dict().items()}
+    return {f"{spec}|{name}": value for name, value in found.items()}
+
+
+def recorded(optimizer, found, name):
+    """The optimiser's step, which keeps the gradients that it is about to use."""
+    advance = optimizer.advance
+
+    def keep_and_advance(lr):
+        step = sum(key.startswith(f"gradient {name}") for key in found)
+        found[f"gradient {name} {step}"] = torch.cat([p.grad.flatten() for p in optimizer.parameters]).clone()
+        advance(lr)
+
+    return keep_and_advance
+
+
+def train_all(world=ALONE, specs=(*SPECS, WITH_BATCH_NORM)):
+    found = {}
+    for spec in specs:
+        found |= train(spec, world)
+    return found
+
+
+def gathered(world):
+    """Everyone's rows, and the gradient of a loss that differs between ranks."""
+    rows = (torch.arange(6.0).view(3, 2) + 10 * world.rank).requires_grad_()
+    with sharing(world):
+        everyone = gather(rows)
+    ((world.rank + 1) * everyone.square()).sum().backward()
+    return {"rows": everyone.detach(), "gradient": rows.grad}
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    here = from_environment()
+    with joined(here, "cpu"):
+        found = train_all(here) | {f"gather|{name}": value for name, value in gathered(here).items()}
+        save_file(found, Path(sys.argv[1]) / f"{here.rank}.safetensors")
