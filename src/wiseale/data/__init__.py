@@ -1,4 +1,4 @@
-"""Datasets by name, and people's own arrays: everything becomes a :class:`~wiseale.data.dataset.Dataset`."""
+"""Load named datasets and the user's own files as a :class:`~wiseale.data.dataset.Dataset`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,11 @@ __all__ = ["Dataset", "DatasetSource", "Preset", "Rows", "is_path", "load_datase
 
 
 def is_path(spec: str) -> bool:
-    """Whether a data argument is a path: it exists on disk or holds a path separator."""
+    """Whether a data argument is a path: it exists on disk or contains a path separator.
+
+    >>> is_path("sine:n=20000"), is_path("folder/waves.npy")
+    (False, True)
+    """
     from wiseale.data.source import split_path
 
     name = spec.partition(":")[0]
@@ -22,7 +26,16 @@ def is_path(spec: str) -> bool:
 
 
 def load_dataset(spec: str, data_root: Path | None = None, progress: Progress | None = None) -> Dataset:
-    """The dataset a data argument names: ``"sine:n=20000"``, or a path; progress is told of packing and rendering."""
+    """Load the dataset that a data argument names: ``"sine:n=20000"``, or a path.
+
+    >>> load_dataset("sine:n=8").train.x.shape
+    (8, 1, 256)
+
+    Args:
+        spec: name of a dataset, or a path, with settings.
+        data_root: folder with the files of named datasets; the platform's default if None.
+        progress: called with (rows done, rows in total) while images are packed or rendered.
+    """
     if not spec:
         raise DataError("no data given: name a dataset (sine, ...) or a file")
     if is_path(spec):

@@ -1,4 +1,4 @@
-"""Arrays written block by block to one ``.npy``, ``.npz`` or ``.csv`` file, which appears when it is complete."""
+"""Write arrays block by block to one ``.npy``, ``.npz`` or ``.csv`` file, atomically: it appears when complete."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FORMATS = (".npy", ".npz", ".csv")
 
 @dataclass(frozen=True)
 class Field:
-    """One array: its name, the shape and type of a row, and the names a table gives a row's numbers."""
+    """One array of the file: its name, the shape and dtype of a row, and the column names used in a CSV file."""
 
     name: str
     shape: tuple[int, ...]
@@ -37,15 +37,15 @@ class _Writer(Protocol):
 
 
 class ArrayOutput:
-    """A context: ``write`` appends rows of every field; leaving it puts the file in place, an error leaves nothing.
+    """A context manager that writes one file: ``write`` appends rows, and leaving the context puts the file in place.
 
-    What cannot be written is refused at once, before any work.
+    After an error no file is left. A path or format that cannot be written is refused by the constructor.
     """
 
     def __init__(self, path: Path, fields: Sequence[Field]) -> None:
         self._path = path
         self._fields = fields
-        _refuse(path, fields)
+        _check_writable(path, fields)
         self._folder = path.with_name(f".{path.name}.partial-{os.getpid()}")
         self._writer: _Writer | None = None
         self.rows = 0
@@ -61,7 +61,7 @@ class ArrayOutput:
         return self
 
     def write(self, *blocks: Array) -> None:
-        """Append rows, one block for each field."""
+        """Append rows: one array per field, all of the same length."""
         assert self._writer is not None
         try:
             self._writer.write(blocks)
@@ -86,7 +86,7 @@ class ArrayOutput:
             shutil.rmtree(self._folder, ignore_errors=True)
 
 
-def _refuse(path: Path, fields: Sequence[Field]) -> None:
+def _check_writable(path: Path, fields: Sequence[Field]) -> None:
     suffix = path.suffix.lower()
     if suffix not in FORMATS:
         raise DataError(f"cannot write {path}: the name must end in {', '.join(FORMATS)}")
@@ -101,7 +101,7 @@ def _refuse(path: Path, fields: Sequence[Field]) -> None:
 
 
 class _NpyFile:
-    """A .npy file whose number of rows is known at the end: numpy's header leaves room for it."""
+    """A .npy file that grows: the header is rewritten with the number of rows at the end (NumPy pads it for that)."""
 
     def __init__(self, path: Path, field: Field) -> None:
         self.path = path
@@ -140,7 +140,7 @@ class _Npy:
 
 
 class _Npz:
-    """Arrays grow beside each other as .npy files and are put together at the end."""
+    """Each array grows in its own .npy file; at the end they are combined into one .npz."""
 
     def __init__(self, folder: Path, fields: Sequence[Field]) -> None:
         self._folder = folder
@@ -169,7 +169,7 @@ class _Csv:
     def write(self, blocks: Sequence[Array]) -> None:
         cells: list[list[str]] = []
         for dtype, block in zip(self._dtypes, blocks, strict=True):
-            # Nine digits tell any two float32 apart; Python's own shortest form does for float64.
+            # Nine significant digits restore any float32 exactly; repr() does for float64.
             written = repr if dtype == np.float64 else "{:.9g}".format
             columns = np.asarray(block, dtype).reshape(len(block), -1).T
             cells += [list(map(written, column.tolist())) for column in columns]

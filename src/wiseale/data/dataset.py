@@ -1,4 +1,4 @@
-"""What every source of data hands over: rows of observations, and the settings that suit them."""
+"""The dataset classes that every data source returns: rows of observations, and preset training settings."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy.typing as npt
 Array = npt.NDArray[np.generic]
 
 Reading = Literal["values", "unit", "threshold", "dynamic"]
-"""How stored numbers become x: as they are; divided by 255; 1 where at least 128; drawn as Bernoulli(value / 255)."""
+"""How stored numbers become x: unchanged; divided by 255; 1 where at least 128; drawn as Bernoulli(value / 255)."""
 
 Scaling = Literal["none", "columns", "global"]
 """How x is standardised inside the model: not at all; each entry by its own mean and scale; all by one."""
@@ -24,9 +24,9 @@ class Rows:
     """Observations of one split.
 
     Attributes:
-        x: (n, *x_shape), float32 or float64, or uint8 to be read as ``reading`` says; memory-mapped arrays serve too.
+        x: (n, *x_shape), float32 or float64, or uint8 converted as ``reading`` says; may be memory-mapped.
         reading: how stored numbers become x.
-        factors: what is known of each row, by name, each (n,): labels or generative factors, never trained on.
+        factors: labels or generative factors by name, each (n,); never trained on.
     """
 
     x: Array
@@ -43,7 +43,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class Preset:
-    """Settings that suit a dataset, used where the user gives none."""
+    """Training settings of a dataset, used where the user gives none."""
 
     network: str
     likelihood: str
@@ -59,14 +59,14 @@ class Dataset:
     """A named set of observations.
 
     Attributes:
-        name: as the user wrote it, settings included; a path is absolute.
-        train: rows to learn from (a part of them is held out by the training loop).
-        test: rows that only evaluation reads; None where the source has no split of its own.
-        preset: settings that suit it.
+        name: as the user wrote it, with its settings; a path is absolute.
+        train: training rows (the training loop holds out some of them).
+        test: rows read only by evaluation; None if the source has no test split.
+        preset: training settings for this dataset.
         scaling: how x is standardised inside the model.
         fingerprint: SHA-256 of the content, so that a run recognises its data.
         circular: period of each factor that wraps around (phases, angles), by name.
-        columns: names of the features of a table, in order; empty where they have none.
+        columns: names of a table's features, in order; empty if they have none.
     """
 
     name: str
@@ -85,16 +85,16 @@ class Dataset:
 
 
 Progress = Callable[[int, int], None]
-"""Told the rows done and the rows in all while a set is packed, first with what an earlier attempt left done."""
+"""Called with (rows done, rows in total) while a set is packed; the first call counts rows of an earlier attempt."""
 
 
 class DatasetSource(Protocol):
     """A registered dataset: a frozen dataclass of settings that can load itself."""
 
     def load(self, data_root: Path, progress: Progress | None = None) -> Dataset:
-        """Read or generate the set; ``data_root`` is where files of known datasets lie."""
+        """Read or generate the set; ``data_root`` is the folder with the files of named datasets."""
         ...
 
     def status(self, data_root: Path) -> str:
-        """Whether it can be loaded here, in a few words."""
+        """Whether the set can be loaded here, in a few words."""
         ...

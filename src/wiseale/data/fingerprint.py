@@ -1,4 +1,4 @@
-"""A short name for the content of data, so that a run can tell whether it sees the same data again."""
+"""Fingerprints of data, by which a run recognises that it is given the same data again."""
 
 from __future__ import annotations
 
@@ -8,11 +8,16 @@ import numpy as np
 
 from wiseale.data.dataset import Array
 
-_BLOCK = 1 << 24  # bytes hashed at a time: memory-mapped arrays are never read whole
+_BLOCK = 1 << 24  # bytes hashed at a time, so that memory-mapped arrays are never read into memory whole
 
 
 def fingerprint(*arrays: Array) -> str:
-    """SHA-256 over dtype, shape and bytes of arrays, in order."""
+    """SHA-256 of the dtype, shape and bytes of arrays, in order, as a hexadecimal string.
+
+    >>> x = np.arange(6.0)
+    >>> fingerprint(x) == fingerprint(x.copy()), fingerprint(x) == fingerprint(x.reshape(2, 3))
+    (True, False)
+    """
     digest = hashlib.sha256()
     for array in arrays:
         digest.update(f"{array.dtype.str}{array.shape}".encode())

@@ -1,10 +1,10 @@
-"""One image file to the bytes of one row; run as a program, a worker that does so for blocks of files.
+"""Decode one image file into the bytes of one row; run as a program, this file is the worker that decodes blocks.
 
-It imports nothing but the standard library and Pillow, not even this package: a worker then starts in 60 ms instead of
-160, and no image, however broken, is decoded inside the user's own process.
+It imports only the standard library and Pillow, not even this package: a worker then starts in 60 ms instead of 160.
+No image, however broken, is decoded in the user's own process.
 
-Every image is turned upright (EXIF), cropped to a centred square and resized with Pillow's antialiased bilinear
-filter, the one torchvision's ``Resize`` uses. Transparency is laid on white.
+Every image is rotated as its EXIF orientation says, cropped to a centred square and resized with Pillow's antialiased
+bilinear filter, the one torchvision's ``Resize`` uses. Transparent pixels are blended with white.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from typing import Any, BinaryIO, NamedTuple
 
 from PIL import Image, UnidentifiedImageError
 
-RECIPE = 1  # to be raised when the same file would give other bytes: packs are then made anew
-MAX_PIXELS = 1 << 26  # 67 million, 270 MB decoded: what claims more is refused before decoding
-_FORMATS = ("JPEG", "PNG", "BMP", "GIF", "PPM", "WEBP", "TIFF")  # none of them starts other programs
-_REDUCED_GAP = 4  # a JPEG may be decoded at 1/2, 1/4 or 1/8 while it stays this much larger than asked: ≤ 2 grey levels
-_UPRIGHT = {
+DECODER_VERSION = 1  # raise it when the same file decodes to other bytes: packs are then rebuilt
+MAX_PIXELS = 1 << 26  # 67 million, 270 MB decoded: images that declare more are refused before decoding
+_FORMATS = ("JPEG", "PNG", "BMP", "GIF", "PPM", "WEBP", "TIFF")  # Pillow decodes these without starting programs
+_REDUCED_GAP = 4  # decode a JPEG at 1/2, 1/4 or 1/8 only if that is still 4 times the target size: ≤ 2 grey levels off
+_EXIF_TRANSPOSE = {
     2: Image.Transpose.FLIP_LEFT_RIGHT,
     3: Image.Transpose.ROTATE_180,
     4: Image.Transpose.FLIP_TOP_BOTTOM,
@@ -38,7 +38,10 @@ _UPRIGHT = {
 
 
 class Form(NamedTuple):
-    """What images become: (channels, size, size), from a centred square of ``crop`` pixels, or the largest (None)."""
+    """The packed form of an image: a centred square of ``crop`` pixels (None: the largest), resized to ``size``.
+
+    A row is uint8 (channels, size, size); channels is 1 (grey) or 3 (RGB).
+    """
 
     size: int
     crop: int | None
@@ -46,14 +49,14 @@ class Form(NamedTuple):
 
 
 class BadImageError(Exception):
-    """This file gives no image; the message says why, in a few words."""
+    """A file cannot be decoded; the message gives the reason in a few words."""
 
 
 def decode(file: BinaryIO | str, form: Form) -> bytes:
-    """The pixels of an image, a file or its path, as (channels, size, size) bytes."""
+    """Decode an image, given as an open file or a path, into (channels, size, size) bytes."""
     try:
         with Image.open(file, formats=_FORMATS) as image:
-            return _planes(_fit(image, form), form.channels)
+            return _channel_bytes(_crop_and_resize(image, form), form.channels)
     except BadImageError:
         raise
     except Image.DecompressionBombError:
@@ -62,15 +65,15 @@ def decode(file: BinaryIO | str, form: Form) -> bytes:
         raise BadImageError("not an image") from None
     except MemoryError:
         raise BadImageError("too large for the memory") from None
-    except Exception as error:  # Pillow raises what it happens to meet: OSError, SyntaxError, struct.error, ...
+    except Exception as error:  # Pillow passes on errors of its decoders: OSError, SyntaxError, struct.error, ...
         if refusal := getattr(error, "strerror", None):
             raise BadImageError(refusal) from None
         reason = " ".join(str(error).split()) or type(error).__name__
         raise BadImageError("cut short" if "truncated" in reason else f"damaged: {reason[:80]}") from None
 
 
-def _fit(image: Image.Image, form: Form) -> Image.Image:
-    """Cropped and resized, in a mode whose values may be averaged: L, LA, RGB, RGBA, or F from 16 bits."""
+def _crop_and_resize(image: Image.Image, form: Form) -> Image.Image:
+    """Crop and resize an image; the result has mode L, LA, RGB, RGBA, or F for 16-bit images."""
     width, height = image.size
     if width * height > MAX_PIXELS:
         raise BadImageError(f"claims {width}×{height} pixels, more than {MAX_PIXELS:,}")
@@ -81,29 +84,29 @@ def _fit(image: Image.Image, form: Form) -> Image.Image:
     crop = form.crop or shorter
     scale = next((s for s in (8, 4, 2) if crop >= s * _REDUCED_GAP * form.size), 1)
     if scale > 1 and image.draft(None, (width // scale, height // scale)) is None:
-        scale = 1  # only JPEG can
+        scale = 1  # only JPEG can be decoded at a reduced size
     image.load()
-    turn = _turn(image)
-    image = _averageable(image)
+    transpose = _exif_transpose(image)
+    image = _to_resizable_mode(image)
     target, bilinear = (form.size, form.size), Image.Resampling.BILINEAR
-    if scale > 1:  # turned last: a reduced image may end in part of a pixel, which must stay at the right and bottom
+    if scale > 1:  # transpose last: a reduced image may end in part of a pixel, which must stay at the right and bottom
         left, top = (width - crop) / 2 / scale, (height - crop) / 2 / scale
         image = image.resize(target, bilinear, (left, top, left + crop / scale, top + crop / scale))
-        return image if turn is None else image.transpose(turn)
-    if turn is not None:
-        image = image.transpose(turn)
+        return image if transpose is None else image.transpose(transpose)
+    if transpose is not None:
+        image = image.transpose(transpose)
     left, top = (image.width - crop) // 2, (image.height - crop) // 2
     return image.crop((left, top, left + crop, top + crop)).resize(target, bilinear)
 
 
-def _turn(image: Image.Image) -> Image.Transpose | None:
+def _exif_transpose(image: Image.Image) -> Image.Transpose | None:
     try:
-        return _UPRIGHT.get(image.getexif().get(0x0112, 1))
-    except Exception:  # a damaged note about the image is no damage to the image
+        return _EXIF_TRANSPOSE.get(image.getexif().get(0x0112, 1))
+    except Exception:  # damaged EXIF data does not make the pixels unusable
         return None
 
 
-def _averageable(image: Image.Image) -> Image.Image:
+def _to_resizable_mode(image: Image.Image) -> Image.Image:
     mode = image.mode
     if mode.startswith("I;16") or (mode == "I" and image.format in ("PNG", "PPM")):
         return image.convert("I").convert("F")
@@ -116,14 +119,14 @@ def _averageable(image: Image.Image) -> Image.Image:
     return image if mode in ("L", "RGB") else image.convert("L" if mode == "1" else "RGB")
 
 
-def _planes(image: Image.Image, channels: int) -> bytes:
-    """As L or RGB, one channel after the other."""
+def _channel_bytes(image: Image.Image, channels: int) -> bytes:
+    """The image as L or RGB bytes, one whole channel after the other (CHW)."""
     if image.mode == "F":
         image = image.point(lambda value: value * (1 / 257) + 0.5).convert("L")  # 16 to 8 bits, rounded
     elif image.mode in ("LA", "RGBA"):
-        paper = Image.new("RGB", image.size, "white")
-        paper.paste(image.convert("RGB"), mask=image.getchannel("A"))
-        image = paper
+        background = Image.new("RGB", image.size, "white")
+        background.paste(image.convert("RGB"), mask=image.getchannel("A"))
+        image = background
     mode = "L" if channels == 1 else "RGB"
     if image.mode != mode:
         image = image.convert(mode)
@@ -131,7 +134,10 @@ def _planes(image: Image.Image, channels: int) -> bytes:
 
 
 def read_member(archive: BinaryIO, offset: int, packed: int, size: int, crc: int, method: int) -> bytes:
-    """One member of a zip, never longer than declared; ``method`` 0 is stored, 8 is deflated."""
+    """Read one member of a zip and check its size and CRC; ``method`` is 0 (stored) or 8 (deflated).
+
+    Decompression stops one byte after the declared size, so a zip bomb cannot fill the memory.
+    """
     archive.seek(offset)
     header = archive.read(30)
     if len(header) < 30 or header[:4] != b"PK\x03\x04":
@@ -151,7 +157,7 @@ def read_member(archive: BinaryIO, offset: int, packed: int, size: int, crc: int
 
 
 class Worker:
-    """Decodes blocks of files and writes them to their places in the packed file."""
+    """Decodes blocks of files and writes their rows into the packed file."""
 
     def __init__(self, origin: str, target: str, is_zip: bool, form: Sequence[Any]) -> None:
         self.form, self.parent, self.root = Form(*form), os.getppid(), origin
@@ -160,7 +166,10 @@ class Worker:
         self.row_bytes = self.form.channels * self.form.size**2
 
     def block(self, offset: int, places: Sequence[Any]) -> dict[str, Any]:
-        """Decode the files at ``places`` (names, or where a zip has them) and write their rows at ``offset``."""
+        """Decode ``places`` (file names, or locations in the zip) and write their rows at byte ``offset``.
+
+        A bad image becomes a row of zeros, and its reason is returned under its index in the block.
+        """
         rows, bad = bytearray(), {}
         for index, place in enumerate(places):
             try:
@@ -169,7 +178,7 @@ class Worker:
                 rows += bytes(self.row_bytes)
                 bad[index] = str(error)
         if os.getppid() != self.parent:
-            raise SystemExit  # the packing was killed: whoever continues it owns the file now
+            raise SystemExit  # the parent was killed: a process that resumes the packing may be writing this file now
         self.target.seek(offset)
         self.target.write(rows)
         self.target.flush()
@@ -182,8 +191,8 @@ class Worker:
 
 
 def main() -> None:
-    """Answer each line of JSON with one, until there are no more; the first line sets the worker up."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the one who started this process decides when it ends
+    """Read one block per line of JSON and answer each with one line; the first line holds the worker's settings."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # on Ctrl-C the parent stops its workers
     warnings.simplefilter("ignore")
     worker = Worker(**json.loads(sys.stdin.readline()))
     for line in sys.stdin:

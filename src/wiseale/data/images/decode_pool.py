@@ -1,7 +1,8 @@
-"""Worker processes that decode blocks of images, fed one block at a time by one thread each.
+"""Worker processes that decode blocks of images; one thread per worker sends it one block at a time.
 
-They are plain programs talking through pipes, not ``multiprocessing``: forking a process with threads (torch has many)
-is unsafe, and spawning would run the user's script again. When their parent dies, even by SIGKILL, so do they.
+The workers are plain programs that communicate through pipes, not ``multiprocessing``: forking a process with threads
+(torch has many) is unsafe, and spawning would run the user's script again. When the parent dies, even by SIGKILL, its
+pipes close and the workers end.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from wiseale.data.images.decode import Form
 
 
 @dataclass(frozen=True)
-class Setup:
-    """What every worker is told first: where the images are, where the rows go, and what images become."""
+class WorkerSetup:
+    """Settings sent to a worker first: folder or zip of the images, file for the rows, and the packed form."""
 
     origin: str
     target: str
@@ -32,7 +33,7 @@ class Setup:
 
 @dataclass(frozen=True)
 class Job:
-    """One block: where its rows go in the file, and its images, by name or by their place in the zip."""
+    """One block: the byte offset of its rows in the file, and its images, by name or by location in the zip."""
 
     block: int
     offset: int
@@ -40,8 +41,12 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Answer:
-    """What became of a block: checksum of its rows and reason by image that is bad; or why it could not be made."""
+class BlockResult:
+    """The result of a block: CRC of its rows, and image index → reason for bad images; or why decoding failed.
+
+    A worker reports ``errno`` and ``problem`` if it cannot write, ``fault`` (a traceback) for an error in our code;
+    ``exit_code`` is set if the worker died.
+    """
 
     block: int
     crc: int = 0
@@ -57,30 +62,30 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def decode_blocks(setup: Setup, jobs: Iterable[Job], processes: int) -> Generator[Answer, None, None]:
-    """The answer to each job, as they come; close it to stop the workers early."""
-    pending, turn = iter(jobs), threading.Lock()
-    answers: queue.SimpleQueue[Answer | None] = queue.SimpleQueue()
-    workers = [_start(setup) for _ in range(processes)]
-    threads = [threading.Thread(target=_serve, args=(worker, pending, turn, answers)) for worker in workers]
+def decode_blocks(setup: WorkerSetup, jobs: Iterable[Job], processes: int) -> Generator[BlockResult, None, None]:
+    """Decode the jobs and yield their results as they finish; closing the generator stops the workers."""
+    pending, jobs_lock = iter(jobs), threading.Lock()
+    results: queue.SimpleQueue[BlockResult | None] = queue.SimpleQueue()
+    workers = [_start_worker(setup) for _ in range(processes)]
+    threads = [threading.Thread(target=_feed_worker, args=(worker, pending, jobs_lock, results)) for worker in workers]
     try:
         for thread in threads:
             thread.start()
         for _ in threads:
-            while (answer := answers.get()) is not None:
-                yield answer
+            while (result := results.get()) is not None:
+                yield result
     finally:
         for worker in workers:
             worker.kill()
         for worker, thread in zip(workers, threads, strict=True):
             thread.join()
-            with suppress(BrokenPipeError), worker:  # waits, and closes the pipes
+            with suppress(BrokenPipeError), worker:  # leaving the context waits for the worker and closes its pipes
                 pass
 
 
-def _start(setup: Setup) -> subprocess.Popen[str]:
+def _start_worker(setup: WorkerSetup) -> subprocess.Popen[str]:
     worker = subprocess.Popen(
-        [sys.executable, "-P", decode.__file__],  # -P: the folder of decode.py is no place to import from
+        [sys.executable, "-P", decode.__file__],  # -P: do not import modules from the folder of decode.py
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,  # image libraries print their own warnings there
@@ -92,14 +97,14 @@ def _start(setup: Setup) -> subprocess.Popen[str]:
     return worker
 
 
-def _serve(
+def _feed_worker(
     worker: subprocess.Popen[str],
     pending: Iterator[Job],
-    turn: threading.Lock,
-    answers: queue.SimpleQueue[Answer | None],
+    jobs_lock: threading.Lock,
+    results: queue.SimpleQueue[BlockResult | None],
 ) -> None:
     while True:
-        with turn:
+        with jobs_lock:
             job = next(pending, None)
         if job is None:
             break
@@ -109,10 +114,10 @@ def _serve(
             assert worker.stdout is not None
             reply = worker.stdout.readline()
         if not reply:
-            answers.put(Answer(job.block, exit_code=worker.wait()))
+            results.put(BlockResult(job.block, exit_code=worker.wait()))
             break
-        answers.put(Answer(job.block, **json.loads(reply)))
-    answers.put(None)
+        results.put(BlockResult(job.block, **json.loads(reply)))
+    results.put(None)
 
 
 def _send(worker: subprocess.Popen[str], values: object) -> None:

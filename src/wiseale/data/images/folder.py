@@ -1,4 +1,4 @@
-"""People's own images, in a folder or a zip: packed on first use, with the sub-folders or a table as labels."""
+"""The user's own images, in a folder or a zip: packed on first use, labelled by sub-folder or by a CSV file."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import numpy as np
 
 from wiseale.config import SettingError, Settings, from_values, setting
 from wiseale.data.dataset import Array, Dataset, Preset, Progress, Rows
-from wiseale.data.images.decode import RECIPE, Form
-from wiseale.data.images.images import Listing, list_images, one_line
+from wiseale.data.images.decode import DECODER_VERSION, Form
+from wiseale.data.images.images import Listing, list_images, printable
 from wiseale.data.packs.image_pack import cached_path, pack_images
 from wiseale.errors import ConfigError, DataError
 
 
 @dataclass(frozen=True)
 class ImageSettings(Settings):
-    """What images are made into, and what happens to those that cannot be used."""
+    """How images are cropped and resized, and whether unusable ones are skipped."""
 
     crop: int | None = setting(None, "side of the centred square cut out, in pixels (default: the largest)", minimum=1)
     size: int = setting(64, "side the square is resized to, in pixels", minimum=1)
@@ -33,7 +33,7 @@ class ImageSettings(Settings):
 
     @property
     def form(self) -> Form:
-        """What each image becomes."""
+        """Size, crop and channels of the packed images."""
         return Form(self.size, self.crop, self.channels)
 
 
@@ -45,7 +45,7 @@ class ImageFolder(ImageSettings):
 
 
 def load_images(path: Path, settings: Mapping[str, str], progress: Progress | None = None) -> Dataset:
-    """A folder or zip of images as a dataset; it is packed on first use and only opened from then on."""
+    """Load a folder or zip of images as a dataset; it is packed on first use and only opened from then on."""
     try:
         chosen = from_values(ImageFolder, settings)
     except SettingError as error:
@@ -57,7 +57,7 @@ def load_images(path: Path, settings: Mapping[str, str], progress: Progress | No
         listing,
         chosen.form,
         lambda: _factors(listing, table),
-        source=listing.fingerprint(RECIPE, chosen.form, table and _stamp(table)),
+        source=listing.fingerprint(DECODER_VERSION, chosen.form, table and _file_stamp(table)),
         skip_bad=chosen.skip_bad,
         progress=progress,
     )
@@ -75,7 +75,7 @@ def load_images(path: Path, settings: Mapping[str, str], progress: Progress | No
     )
 
 
-def _stamp(table: Path) -> tuple[str, int, int]:
+def _file_stamp(table: Path) -> tuple[str, int, int]:
     try:
         status = table.stat()
     except OSError as error:
@@ -91,7 +91,7 @@ def _factors(listing: Listing, table: Path | None) -> dict[str, Array]:
 
 
 def _read_labels(table: Path, listing: Listing) -> dict[str, Array]:
-    """The columns after the first, in the order of the listing; images are found by path or by file name."""
+    """Read factors from a CSV file, in the listing's order; the first column is an image's path or file name."""
     try:
         with table.open(newline="", encoding="utf-8-sig") as file:
             header, *lines = [line for line in csv.reader(file) if line]
@@ -105,13 +105,13 @@ def _read_labels(table: Path, listing: Listing) -> dict[str, Array]:
     found = [by_name.get(entry.name, by_name.get(entry.name.rpartition("/")[2])) for entry in listing.entries]
     if missing := [entry.name for entry, line in zip(listing.entries, found, strict=True) if line is None]:
         more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-        raise DataError(f"{table} has no row for {one_line(missing[0])}{more}: add it, named in the first column")
+        raise DataError(f"{table} has no row for {printable(missing[0])}{more}: add it, named in the first column")
     columns = zip(*(line for line in found if line is not None), strict=True)
     return {name: _column(list(values)) for name, values in zip(header[1:], columns, strict=True)}
 
 
 def _column(values: list[str]) -> Array:
-    """As whole numbers, else numbers, else text."""
+    """Convert a column to int64 if possible, else float64, else leave it as text."""
     for kind in (np.int64, np.float64):
         try:
             return np.array(values).astype(kind)

@@ -1,4 +1,4 @@
-"""Image files into a pack: decoded once, by as many processes as there are cores, and from then on only read."""
+"""Pack image files: decode each once, in one worker process per core, and only read the pack from then on."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import numpy as np
 
 from wiseale.data.dataset import Array, Progress
 from wiseale.data.images.decode import Form
-from wiseale.data.images.decode_pool import Answer, Job, Setup, cores, decode_blocks
-from wiseale.data.images.images import Listing, one_line
+from wiseale.data.images.decode_pool import BlockResult, Job, WorkerSetup, cores, decode_blocks
+from wiseale.data.images.images import Listing, printable
 from wiseale.data.packs.pack import Pack, PackWriter, find_pack, open_pack
 from wiseale.errors import DataError
 from wiseale.platform.folders import cache_root
 
-_NAMED = 5  # bad images named in an error; the others are counted
+_MAX_NAMED = 5  # bad images named in an error; the others are counted
 
 
 def pack_images(
@@ -31,25 +31,25 @@ def pack_images(
     progress: Progress | None = None,
     processes: int | None = None,
 ) -> Pack:
-    """Pack the images of a listing, in its order, and open the pack; where it is there already it is only opened.
+    """Pack the images of a listing, in its order, and open the pack; an intact pack of the same source is reused.
 
-    Images that cannot be used are all found, then named in one error; with ``skip_bad`` they are left out and named in
-    the manifest's details as ``skipped``: [[name, reason], ...].
+    All images are tried before the unusable ones are named in one error. With ``skip_bad`` they are left out and
+    recorded in the manifest's details as ``skipped``: [[name, reason], ...].
 
     Args:
-        path: the pack to make.
+        path: folder of the pack.
         listing: the images.
-        form: what each becomes.
-        factors: gives what is known of each image, by name, each (n,); asked only when there is something to pack.
-        source: fingerprint of whatever decides the content, ``skip_bad`` apart.
-        skip_bad: leave out what cannot be used.
-        progress: told the images done and in all.
-        processes: how many decode; by default one for each core.
+        form: size, crop and channels of every packed image.
+        factors: returns labels or generative factors by name, each (n,); called only if images have to be packed.
+        source: fingerprint of everything that decides the content, except ``skip_bad``.
+        skip_bad: leave out unusable images instead of raising.
+        progress: called with (images done, images in total).
+        processes: number of decoding processes; one per core by default.
     """
     pack = find_pack(path, source)
     if pack is None:
         with PackWriter(path, len(listing.entries), (form.channels, form.size, form.size), source) as writer:
-            if writer.finished:  # another process made it while this one waited
+            if writer.finished:  # another process finished the pack while this one waited for the lock
                 pack = open_pack(path)
             else:
                 known = factors()
@@ -62,7 +62,7 @@ def pack_images(
 
 
 def cached_path(listing: Listing, form: Form, *uses: object) -> Path:
-    """Where the pack of a folder or zip is kept: one for each form and use, replaced when the files have changed."""
+    """Cache path of the pack of a folder or zip: one per form and ``uses`` (further settings)."""
     key = hashlib.sha256(repr((str(listing.origin), form, uses)).encode()).hexdigest()
     stem = "".join(letter if letter.isalnum() else "_" for letter in listing.origin.stem) or "images"
     return cache_root() / "packs" / f"{stem[:40]}-{key[:16]}"
@@ -72,13 +72,13 @@ def _decode_missing(writer: PackWriter, listing: Listing, form: Form, progress: 
     blocks, n = writer.missing(), len(listing.entries)
     done = n - sum(len(writer.rows(block)) for block in blocks)
     progress(done, n)
-    setup = Setup(str(listing.origin), str(writer.images), listing.is_zip, form)
+    setup = WorkerSetup(str(listing.origin), str(writer.images), listing.is_zip, form)
     jobs = _jobs(writer, listing, blocks)
-    with closing(decode_blocks(setup, jobs, min(processes, len(blocks)))) as answers:
-        for answer in answers:
-            rows = writer.rows(answer.block)
-            _check(answer, writer, listing)
-            writer.record(answer.block, answer.crc, {rows[int(at)]: reason for at, reason in answer.bad.items()})
+    with closing(decode_blocks(setup, jobs, min(processes, len(blocks)))) as results:
+        for result in results:
+            rows = writer.rows(result.block)
+            _raise_failure(result, writer, listing)
+            writer.record(result.block, result.crc, {rows[int(at)]: reason for at, reason in result.bad.items()})
             done += len(rows)
             progress(done, n)
 
@@ -90,16 +90,16 @@ def _jobs(writer: PackWriter, listing: Listing, blocks: Sequence[int]) -> Iterat
         yield Job(block, writer.offset(rows.start), [entry.place or entry.name for entry in entries])
 
 
-def _check(answer: Answer, writer: PackWriter, listing: Listing) -> None:
-    if answer.fault:
-        raise RuntimeError(f"decoding failed:\n{answer.fault}")
-    if answer.errno is not None:
+def _raise_failure(result: BlockResult, writer: PackWriter, listing: Listing) -> None:
+    if result.fault:
+        raise RuntimeError(f"decoding failed:\n{result.fault}")
+    if result.errno is not None:
         with writer.writing():
-            raise OSError(answer.errno, answer.problem, str(writer.path))
-    if answer.exit_code is not None:
-        rows = writer.rows(answer.block)
-        first, last = (one_line(listing.entries[row].name) for row in (rows[0], rows[-1]))
-        how = f"signal {-answer.exit_code}" if answer.exit_code < 0 else f"exit code {answer.exit_code}"
+            raise OSError(result.errno, result.problem, str(writer.path))
+    if result.exit_code is not None:
+        rows = writer.rows(result.block)
+        first, last = (printable(listing.entries[row].name) for row in (rows[0], rows[-1]))
+        how = f"signal {-result.exit_code}" if result.exit_code < 0 else f"exit code {result.exit_code}"
         raise DataError(
             f"the process decoding {first} to {last} in {listing.origin} ended with {how}: look for a damaged image "
             "among them, or for too little memory; a second run continues from there"
@@ -110,17 +110,17 @@ def _finish(writer: PackWriter, listing: Listing, form: Form, factors: Mapping[s
     bad = sorted(writer.bad)
     skipped = [[listing.entries[row].name, writer.bad[row]] for row in bad]
     if bad and (not skip_bad or len(bad) == writer.n):
-        raise _unusable(listing, skipped)  # what was decoded stays: with skip_bad it only has to be finished
+        raise _unusable(listing, skipped)  # decoded blocks stay on disk: a second run with skip_bad reuses them
     kept = np.delete(np.arange(writer.n), bad)
     details = {"origin": str(listing.origin), "form": form._asdict(), "skipped": skipped}
     return writer.finish({name: values[kept] for name, values in factors.items()}, details, drop=bad)
 
 
 def _unusable(listing: Listing, skipped: Sequence[Sequence[str]]) -> DataError:
-    named = ", ".join(f"{one_line(name)} ({one_line(reason)})" for name, reason in skipped[:_NAMED])
-    more = f" and {len(skipped) - _NAMED} more" if len(skipped) > _NAMED else ""
+    named = ", ".join(f"{printable(name)} ({printable(reason)})" for name, reason in skipped[:_MAX_NAMED])
+    more = f" and {len(skipped) - _MAX_NAMED} more" if len(skipped) > _MAX_NAMED else ""
     n = len(listing.entries)
-    cure = "repair or remove them, or leave them out with skip_bad=true"
+    remedy = "repair or remove them, or leave them out with skip_bad=true"
     if len(skipped) == n:
-        cure = "choose another size or crop, or other images"
-    return DataError(f"{len(skipped)} of {n} images in {listing.origin} cannot be used: {named}{more}: {cure}")
+        remedy = "choose another size or crop, or other images"
+    return DataError(f"{len(skipped)} of {n} images in {listing.origin} cannot be used: {named}{more}: {remedy}")

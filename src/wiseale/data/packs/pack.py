@@ -1,7 +1,7 @@
-"""Packed sets: images stored once as they are used, so that reading them decodes nothing.
+"""Packed sets: images stored decoded, at the size the networks use, in one memory-mapped file.
 
-:func:`pack_chunks` writes what is made chunk by chunk (generated sets), :func:`open_pack` reads any pack;
-``image_pack`` packs image files.
+:func:`pack_chunks` packs rows generated chunk by chunk, :mod:`~wiseale.data.packs.image_pack` packs image files, and
+:func:`open_pack` opens either.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ def pack_chunks(
     details: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
 ) -> Pack:
-    """Pack rows that are made chunk by chunk, and open the result; a sound pack of the same source is only opened.
+    """Pack rows generated chunk by chunk and open the pack; an intact pack of the same source is reused.
 
     Args:
-        path: the folder to make.
-        n: rows in all.
-        shape: of one row, (C, H, W).
-        chunks: uint8 arrays (k, C, H, W), any k, in order; or a function from the first row still missing to them,
-            which makes the work resumable.
-        factors: what is known of each row, by name, each (n,).
-        source: fingerprint of whatever decides the content.
-        details: JSON kept in the manifest.
-        progress: told the rows done and the rows in all.
+        path: folder of the pack.
+        n: total number of rows.
+        shape: shape of one row, (C, H, W).
+        chunks: uint8 arrays (k, C, H, W), any k, in order; or a function that takes the first missing row and returns
+            the chunks from there, which makes packing resumable.
+        factors: labels or generative factors by name, each (n,).
+        source: fingerprint of everything that decides the content.
+        details: JSON values stored in the manifest.
+        progress: called with (rows done, rows in total).
     """
     source = f"{source}{(n, *shape)}"
     if (pack := find_pack(path, source)) is not None:
@@ -62,7 +62,7 @@ def pack_chunks(
 
 
 def _regroup(chunks: Iterable[Array], writer: PackWriter, start: int) -> Iterator[npt.NDArray[np.uint8]]:
-    """Chunks of any length as whole blocks, in one buffer that is used again."""
+    """Regroup chunks of any length into the writer's blocks; every block is a view of one reused buffer."""
     buffer = np.empty((writer.block_rows, *writer.shape), np.uint8)
     filled, row = 0, start
     for chunk in chunks:

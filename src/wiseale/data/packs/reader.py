@@ -1,8 +1,8 @@
-"""The packed format, read: a folder whose images are memory-mapped, so that opening costs nothing and nothing decodes.
+"""Read a pack, a folder with memory-mapped images: opening reads no pixels, and nothing is decoded.
 
 ``x.npy``          uint8 (n, C, H, W), an ordinary NumPy file
-``factors.npz``    what is known of each row, by name, each (n,)
-``manifest.json``  version, shape, where it came from, SHA-256 of the other two
+``factors.npz``    labels or generative factors by name, each (n,)
+``manifest.json``  version, shape, fingerprint of the source, SHA-256 of the other two files
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _READ_BYTES = 1 << 22
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a pack says of itself.
+    """The content of ``manifest.json``.
 
     Attributes:
         shape: (n, C, H, W).
-        source: fingerprint of what it was made from; a pack made from anything else is made again.
-        sha256: of ``x.npy``.
-        factors_sha256: of ``factors.npz``.
-        details: whatever its maker wants to find again, as JSON.
+        source: fingerprint of the source data and settings; the pack is rebuilt when it differs.
+        sha256: SHA-256 of ``x.npy``.
+        factors_sha256: SHA-256 of ``factors.npz``.
+        details: further JSON values stored by the code that packed the set.
     """
 
     shape: tuple[int, ...]
@@ -49,13 +49,13 @@ class Manifest:
     version: int = VERSION
 
     def write(self, folder: Path) -> None:
-        """Put it into the folder."""
+        """Write ``manifest.json`` into the folder."""
         values = {"version": self.version, "count": self.shape[0], **asdict(self)}
         (folder / MANIFEST).write_text(json.dumps(values, indent=1) + "\n", encoding="utf-8")
 
     @classmethod
     def read(cls, folder: Path) -> Manifest:
-        """The folder's manifest, checked."""
+        """Read and check the folder's ``manifest.json``."""
         try:
             values = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
         except OSError:
@@ -79,7 +79,7 @@ class Manifest:
 
 
 class Pack(NamedTuple):
-    """An opened pack: images (n, C, H, W) uint8 read from disk as they are used, factors by name, and the manifest."""
+    """An opened pack: memory-mapped images, uint8 (n, C, H, W); factors by name, each (n,); and the manifest."""
 
     x: npt.NDArray[np.uint8]
     factors: dict[str, Array]
@@ -87,7 +87,7 @@ class Pack(NamedTuple):
 
 
 def open_pack(path: Path, *, check: bool = False) -> Pack:
-    """Open a packed set; ``check`` also compares the images, all of them, with their checksum."""
+    """Open a packed set; ``check`` also reads all images and compares their checksum."""
     manifest = Manifest.read(path)
     images, header = path / IMAGES, npy_header(manifest.shape)
     expected = len(header) + math.prod(manifest.shape)
@@ -112,7 +112,7 @@ def open_pack(path: Path, *, check: bool = False) -> Pack:
 
 
 def find_pack(path: Path, source: str) -> Pack | None:
-    """The sound pack at ``path`` made from ``source``, or None where it has to be made."""
+    """The intact pack at ``path`` if it was made from ``source``, else None."""
     try:
         pack = open_pack(path)
     except DataError:
@@ -121,19 +121,23 @@ def find_pack(path: Path, source: str) -> Pack | None:
 
 
 def damaged(folder: Path, file: str, problem: str) -> DataError:
-    """The error for a pack that cannot be trusted."""
+    """The error for a pack with a damaged file."""
     return DataError(f"{folder / file} is damaged ({problem}): delete {folder} and pack again")
 
 
 def npy_header(shape: tuple[int, ...]) -> bytes:
-    """The 128 bytes before the images, NumPy's format 1.0; the same length for any n, so that n may still shrink."""
+    """The header of ``x.npy`` (NumPy format 1.0), padded to 128 bytes so that n can be lowered after writing.
+
+    >>> len(npy_header((9, 3, 64, 64))) == len(npy_header((200_000, 3, 64, 64))) == 128
+    True
+    """
     text = f"{{'descr': '|u1', 'fortran_order': False, 'shape': {shape}, }}".encode()
-    room = _HEADER_BYTES - 10
-    return b"\x93NUMPY\x01\x00" + room.to_bytes(2, "little") + text.ljust(room - 1) + b"\n"
+    text_bytes = _HEADER_BYTES - 10  # 8 bytes of magic and version, 2 of length
+    return b"\x93NUMPY\x01\x00" + text_bytes.to_bytes(2, "little") + text.ljust(text_bytes - 1) + b"\n"
 
 
 def sha256(path: Path) -> str:
-    """SHA-256 of a file, read a little at a time."""
+    """SHA-256 of a file as a hexadecimal string, read in blocks of 4 MB."""
     digest = hashlib.sha256()
     with path.open("rb", buffering=0) as file:
         while block := file.read(_READ_BYTES):

@@ -1,9 +1,9 @@
-"""The packed format, written: atomically, resumable after a kill, with memory that does not grow with the set.
+"""Write a pack atomically, resumable after a kill, in constant memory.
 
-Everything goes into ``NAME.partial`` beside the pack: the images at their places in a file of full size, and a journal
-with one line and a checksum for each finished block of rows. The finished folder is renamed into place; until then an
-older pack of that name stays as it is. Blocks are written, not stored through a memory map: on a full disk a write
-fails with an error, while a map kills the process.
+A pack is written to the sibling folder ``NAME.partial``: the images to a file of the final size, and one journal line
+with a checksum for each finished block of rows. The finished folder is renamed to its final name; until then an older
+pack of that name stays in place. Blocks are written with ``write``, not through a memory map: on a full disk ``write``
+raises an error, while a memory map kills the process.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ from wiseale.data.packs.reader import (
 from wiseale.errors import DataError
 
 _JOURNAL = "journal.jsonl"
-_BLOCK_ROWS, _BLOCK_BYTES = 32, 1 << 22  # small blocks keep all cores busy to the end, and lose little in a kill
-_SPARE_BYTES = 1 << 20  # room for journal, factors and manifest
-_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_BLOCK_ROWS, _BLOCK_BYTES = 32, 1 << 22  # small blocks keep all cores busy to the end, and a kill loses little work
+_SPARE_BYTES = 1 << 20  # for journal, factors and manifest
+_DISK_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 class PackWriter:
-    """One pack in the making; use it as a context, which keeps other processes from making the same one.
+    """Writes one pack; as a context manager it holds a lock, so that no other process writes the same pack.
 
     Attributes:
-        finished: a sound pack of this source is there already, and nothing is to be written.
-        block_rows: rows in a block, the unit that is written, checked and resumed.
-        bad: reason by row, for rows that could not be made.
+        finished: whether an intact pack of this source already exists, so that there is nothing to write.
+        block_rows: rows in a block, the unit of writing, checking and resuming.
+        bad: row number → reason, for rows that could not be decoded.
     """
 
     def __init__(self, path: Path, n: int, shape: tuple[int, ...], source: str) -> None:
@@ -71,13 +71,13 @@ class PackWriter:
 
     @property
     def images(self) -> Path:
-        """The file the images go to; other processes may write their own blocks into it."""
+        """The file that receives the images; worker processes write their blocks into it directly."""
         return self._partial / IMAGES
 
     def __enter__(self) -> PackWriter:
         with self.writing(), ExitStack() as stack:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            stack.enter_context(_only_one(self.path.with_name(f"{self.path.name}.lock")))
+            stack.enter_context(_exclusive_lock(self.path.with_name(f"{self.path.name}.lock")))
             self.finished = find_pack(self.path, self.source) is not None
             if not self.finished:
                 self._check_replaceable()
@@ -92,19 +92,19 @@ class PackWriter:
         self._open.close()
 
     def rows(self, block: int) -> range:
-        """The rows of a block."""
+        """Row numbers of a block."""
         return range(block * self.block_rows, min((block + 1) * self.block_rows, self.n))
 
     def offset(self, row: int) -> int:
-        """Where a row begins in the file, in bytes."""
+        """Offset of a row in the file, in bytes."""
         return len(self._header) + row * self.row_bytes
 
     def missing(self) -> list[int]:
-        """The blocks still to be made."""
+        """Numbers of the blocks not yet written."""
         return [block for block in range(-(-self.n // self.block_rows)) if block not in self._done]
 
     def write(self, block: int, rows: npt.NDArray[np.uint8]) -> None:
-        """Write a block and note it as finished."""
+        """Write the rows of a block and record it as finished."""
         content = rows.tobytes()
         with self.writing():
             self._file.seek(self.offset(self.rows(block).start))
@@ -112,14 +112,17 @@ class PackWriter:
         self.record(block, zlib.crc32(content), {})
 
     def record(self, block: int, crc: int, bad: Mapping[int, str]) -> None:
-        """Note a block, whoever wrote it, as finished; ``bad`` gives the reason for each row that could not be made."""
+        """Record a block written by any process as finished; ``bad`` maps rows that could not be decoded to reasons."""
         with self.writing():
-            self._note(block=block, crc=crc, bad=list(bad.items()))
+            self._append_to_journal(block=block, crc=crc, bad=list(bad.items()))
         self._done.add(block)
         self.bad.update(bad)
 
     def finish(self, factors: Mapping[str, Array], details: Mapping[str, Any], drop: Sequence[int] = ()) -> Pack:
-        """Leave out the rows of ``drop``, seal the pack, put it in place and open it; factors are of the rows kept."""
+        """Remove the rows in ``drop``, write the manifest, rename the pack into place and open it.
+
+        ``factors`` have one value for each remaining row.
+        """
         if missing := self.missing():
             raise ValueError(f"{len(missing)} blocks were never written")
         shape = (self.n - len(drop), *self.shape)
@@ -127,7 +130,7 @@ class PackWriter:
             raise ValueError(f"each factor needs one value for each of the {shape[0]} rows")
         with self.writing():
             if drop:
-                self._close_gaps(drop)
+                self._compact_rows(drop)
             self._file.close()
             self._journal.close()
             _write_arrays(self._partial / FACTORS, factors)
@@ -145,11 +148,11 @@ class PackWriter:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Turn the system's refusals into one line."""
+        """Turn an OSError, such as a full disk, into a one-line DataError."""
         try:
             yield
         except OSError as error:
-            if error.errno in _NO_ROOM:
+            if error.errno in _DISK_FULL:
                 needed, free = self.offset(self.n) + _SPARE_BYTES, shutil.disk_usage(self.path.parent).free
                 raise DataError(
                     f"no room for {self.path}: it takes {needed / 1e6:,.1f} MB and {free / 1e6:,.1f} MB are free: free "
@@ -158,13 +161,13 @@ class PackWriter:
             raise DataError(f"cannot write {error.filename or self.path}: {error.strerror or error}") from None
 
     def _check_replaceable(self) -> None:
-        """Only a pack may be replaced by a pack, never a folder of somebody's own."""
+        """Refuse to replace a folder that is not a pack: it may be the user's own."""
         shutil.rmtree(self._replaced, ignore_errors=True)
         if self.path.exists() and not (self.path / MANIFEST).exists():
             raise DataError(f"{self.path} is there and is not a packed set: remove it or choose another place")
 
     def _start(self) -> None:
-        """Lay out an empty pack; its space is reserved now, so that a full disk shows before the work."""
+        """Create an empty pack and preallocate its space, so that a full disk is reported before decoding starts."""
         shutil.rmtree(self._partial, ignore_errors=True)
         self._done, self.bad = set(), {}
         if shutil.disk_usage(self.path.parent).free < self.offset(self.n) + _SPARE_BYTES:
@@ -172,16 +175,16 @@ class PackWriter:
         self._partial.mkdir()
         try:
             with self.images.open("wb") as file:
-                _reserve(file, self.offset(self.n))
+                _preallocate(file, self.offset(self.n))
                 file.write(self._header)
         except OSError:
             shutil.rmtree(self._partial, ignore_errors=True)
             raise
         with (self._partial / _JOURNAL).open("w", encoding="ascii") as self._journal:
-            self._note(**self._identity())
+            self._append_to_journal(**self._identity())
 
     def _resume(self) -> bool:
-        """Take up what an earlier attempt left: the blocks whose checksum holds."""
+        """Reuse the blocks of an interrupted attempt whose checksums match; False if there is no such attempt."""
         journal = self._partial / _JOURNAL
         try:
             lines = journal.read_text(encoding="ascii").splitlines(keepends=True)
@@ -192,21 +195,24 @@ class PackWriter:
                 file.truncate(self.offset(self.n))
                 file.write(self._header)
                 for line in whole[1:]:
-                    self._accept(file, **json.loads(line))
+                    self._check_block(file, **json.loads(line))
             journal.write_text("".join(whole), encoding="ascii")
         except (OSError, ValueError, TypeError):
             return False
         return True
 
-    def _accept(self, file: BinaryIO, block: int, crc: int, bad: Sequence[tuple[int, str]]) -> None:
+    def _check_block(self, file: BinaryIO, block: int, crc: int, bad: Sequence[tuple[int, str]]) -> None:
         rows = self.rows(block)
         file.seek(self.offset(rows.start))
         if zlib.crc32(file.read(len(rows) * self.row_bytes)) == crc:
             self._done.add(block)
             self.bad.update(bad)
 
-    def _close_gaps(self, drop: Sequence[int]) -> None:
-        """Move the rows kept together, in place. A kill here leaves blocks that fail their check and are made again."""
+    def _compact_rows(self, drop: Sequence[int]) -> None:
+        """Remove dropped rows by moving the others up, in place.
+
+        After a kill in between, the moved blocks fail their checksums and are decoded again.
+        """
         kept = np.delete(np.arange(self.n), drop)
         for place in np.flatnonzero(kept != np.arange(len(kept))):
             self._file.seek(self.offset(int(kept[place])))
@@ -220,13 +226,13 @@ class PackWriter:
     def _identity(self) -> dict[str, Any]:
         return {"version": Manifest.version, "source": self.source, "shape": [self.n, *self.shape]}
 
-    def _note(self, **values: Any) -> None:
+    def _append_to_journal(self, **values: Any) -> None:
         self._journal.write(json.dumps(values) + "\n")
         self._journal.flush()
 
 
 def _write_arrays(path: Path, arrays: Mapping[str, Array]) -> None:
-    """Write an .npz; ``np.savez`` would take some names for its own arguments."""
+    """Write an .npz; ``np.savez`` cannot store arrays named like its own arguments (``file``)."""
     with zipfile.ZipFile(path, "w") as archive:
         for name, values in arrays.items():
             with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as file:
@@ -239,7 +245,7 @@ def _write_all(file: BinaryIO, content: bytes) -> None:
         rest = rest[file.write(rest) :]
 
 
-def _reserve(file: BinaryIO, size: int) -> None:
+def _preallocate(file: BinaryIO, size: int) -> None:
     if hasattr(os, "posix_fallocate"):
         os.posix_fallocate(file.fileno(), 0, size)
     else:
@@ -257,8 +263,8 @@ def _sync(path: Path) -> None:
 
 
 @contextmanager
-def _only_one(path: Path) -> Iterator[None]:
-    """Wait until no other process holds the lock; the system lets go of it when a process dies."""
+def _exclusive_lock(path: Path) -> Iterator[None]:
+    """Hold an exclusive lock; the system releases it when the process dies."""
     with path.open("a") as file:
         try:
             import fcntl

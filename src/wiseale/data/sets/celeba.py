@@ -12,9 +12,9 @@ import numpy.typing as npt
 
 from wiseale.config import setting, spec_of
 from wiseale.data.dataset import Array, Dataset, Preset, Progress, Rows
-from wiseale.data.images.decode import RECIPE
+from wiseale.data.images.decode import DECODER_VERSION
 from wiseale.data.images.folder import ImageSettings
-from wiseale.data.images.images import Entry, Listing, list_images, one_line
+from wiseale.data.images.images import Entry, Listing, list_images, printable
 from wiseale.data.packs.image_pack import cached_path, pack_images
 from wiseale.errors import DataError
 
@@ -24,7 +24,7 @@ _TRAIN, _TEST = 0, 2
 _IMAGES = ("img_align_celeba", "img_align_celeba.zip")
 _PARTITION = ("list_eval_partition.txt", "list_eval_partition.csv")
 _ATTRIBUTES = ("list_attr_celeba.txt", "list_attr_celeba.csv")
-_ABSENT = (
+_NOT_FOUND = (
     "no CelebA in {root}: its licence (non-commercial research only) forbids handing on copies, so get your own from "
     "https://mmlab.ie.cuhk.edu.hk/projects/CelebA.html and put img_align_celeba.zip, list_eval_partition.txt and "
     "list_attr_celeba.txt there"
@@ -43,17 +43,17 @@ class Celeba(ImageSettings):
     folder: str = setting("celeba", "the copy: a folder under the data root, or a path")
 
     def status(self, data_root: Path) -> str:
-        """Whether a copy is there."""
+        """Where the copy was found, or where to put it."""
         root = data_root / Path(self.folder).expanduser()
         images = _find(root, _IMAGES)
         return f"in {images}" if images else f"not found: put your own copy in {root}"
 
     def load(self, data_root: Path, progress: Progress | None = None) -> Dataset:
-        """Find the copy under the data root, pack it if that was not done yet, and open the pack."""
+        """Find the copy under the data root, pack it on first use, and open the pack."""
         root = data_root / Path(self.folder).expanduser()
         images = _find(root, _IMAGES)
         if images is None and (self.folder == "celeba" or not root.exists()):
-            raise DataError(_ABSENT.format(root=root))
+            raise DataError(_NOT_FOUND.format(root=root))
         tables = [_find(root, _PARTITION), _find(root, _ATTRIBUTES)]
         listing = list_images(images or root)
         partition = _partition(tables[0], listing.entries)
@@ -65,7 +65,7 @@ class Celeba(ImageSettings):
             listing,
             self.form,
             lambda: {"partition": partition[order]} | _attributes(tables[1], listing.entries),
-            source=listing.fingerprint(RECIPE, self.form, *stamps),
+            source=listing.fingerprint(DECODER_VERSION, self.form, *stamps),
             skip_bad=self.skip_bad,
             progress=progress,
         )
@@ -92,13 +92,13 @@ class Celeba(ImageSettings):
 
 
 def _find(root: Path, names: Iterable[str]) -> Path | None:
-    """The first of the names in the folder, or in one of its folders."""
+    """The first of the names found in the folder or in one of its direct sub-folders."""
     found = (path for name in names for path in [root / name, *sorted(root.glob(f"*/{name}"))] if path.exists())
     return next(found, None)
 
 
 def _splits(partition: Array, official: bool) -> tuple[slice, slice]:
-    """Rows to train on and rows to test on; the pack is in the order of the partition."""
+    """Training and test rows; the pack is sorted by partition."""
     n = len(partition)
     if not official:
         return slice(0, n - n // 10), slice(n - n // 10, n)
@@ -106,11 +106,11 @@ def _splits(partition: Array, official: bool) -> tuple[slice, slice]:
 
 
 def _partition(table: Path | None, entries: Sequence[Entry]) -> npt.NDArray[np.int8]:
-    """The official split of each image: 0 train, 1 validation, 2 test; all 0 where there is no table."""
+    """The official split of each image, (n,): 0 train, 1 validation, 2 test; all 0 without a partition file."""
     if table is None:
         return np.zeros(len(entries), np.int8)
     split_of = {}
-    for number, words in _lines(table):
+    for number, words in _read_lines(table):
         if len(words) == 2 and words[1] in ("0", "1", "2"):
             split_of[words[0]] = int(words[1])
         elif number > 1:
@@ -119,14 +119,14 @@ def _partition(table: Path | None, entries: Sequence[Entry]) -> npt.NDArray[np.i
 
 
 def _attributes(table: Path | None, entries: Sequence[Entry]) -> dict[str, Array]:
-    """Each attribute as 0 or 1, by name."""
+    """The attributes by name, each (n,), 0 or 1."""
     if table is None:
         return {}
     names: list[str] = []
     marks_of = {}
-    for number, words in _lines(table):
+    for number, words in _read_lines(table):
         if not names:
-            names = words[words[0] == "image_id" :] if len(words) > 1 else []  # a count stands before the names
+            names = words[words[0] == "image_id" :] if len(words) > 1 else []  # the .txt file begins with a line count
         elif len(words) == len(names) + 1 and set(words[1:]) <= {"-1", "0", "1"}:
             marks_of[words[0]] = bytes(word == "1" for word in words[1:])
         else:
@@ -135,8 +135,8 @@ def _attributes(table: Path | None, entries: Sequence[Entry]) -> dict[str, Array
     return {name: marks[:, column] for column, name in enumerate(names)}
 
 
-def _lines(table: Path) -> Iterator[tuple[int, list[str]]]:
-    """The words of each line, separated by blanks, or by commas as in the copies on Kaggle."""
+def _read_lines(table: Path) -> Iterator[tuple[int, list[str]]]:
+    """Line number and words of each line that is not empty; separated by blanks, or by commas as on Kaggle."""
     try:
         with table.open(encoding="utf-8-sig") as file:
             for number, line in enumerate(file, 1):
@@ -150,5 +150,5 @@ def _look_up(known: Mapping[str, T], table: Path, entries: Sequence[Entry]) -> l
     names = [entry.name.rpartition("/")[2] for entry in entries]
     if missing := [name for name in names if name not in known]:
         more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-        raise DataError(f"{table} has no line for {one_line(missing[0])}{more}: get the complete file, or remove it")
+        raise DataError(f"{table} has no line for {printable(missing[0])}{more}: get the complete file, or remove it")
     return [known[name] for name in names]

@@ -1,4 +1,4 @@
-"""IDX files, the format of MNIST and its kin: bytes in a header's shape, raw or gzipped."""
+"""Read IDX files, the format of MNIST: a header with the shape, then unsigned bytes; raw or gzipped."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ import numpy.typing as npt
 from wiseale.errors import DataError
 
 _UNSIGNED_BYTE = 0x08
-_MOST = 1 << 31  # bytes: far above any set of this kind, far below what harms a machine
-_GZIP_RATIO = 1032  # deflate cannot shrink further, so that a header's promise is checked before memory is taken
-_CHUNK = 1 << 20
+_MAX_BYTES = 1 << 31  # far above any IDX dataset, and small enough to allocate
+_MAX_GZIP_RATIO = 1032  # the most that deflate compresses: a header is checked against it before memory is allocated
+_CHUNK_BYTES = 1 << 20
 
 
 def read_idx(path: Path, axes: int) -> npt.NDArray[np.uint8]:
-    """The array of unsigned bytes in an IDX file, which must have the given number of axes."""
+    """Read the array of unsigned bytes in an IDX file, which must have the given number of axes."""
     try:
         with open_content(path) as file:
             shape = _read_header(file, path, axes)
             x = np.empty(shape, np.uint8)
-            _fill(file, x.reshape(-1).data, path)
+            _read_into(file, x.reshape(-1).data, path)
     except (zlib.error, gzip.BadGzipFile, EOFError):
         raise DataError(f"{path} is damaged or cut short: fetch it again") from None
     except OSError as error:
@@ -36,7 +36,7 @@ def read_idx(path: Path, axes: int) -> npt.NDArray[np.uint8]:
 
 
 def open_content(path: Path) -> IO[bytes]:
-    """The file open for reading, decompressed where its first bytes say gzip, whatever its name."""
+    """Open a file for reading; it is decompressed if its first bytes are gzip's, whatever its name."""
     with path.open("rb") as file:
         zipped = file.read(2) == b"\x1f\x8b"
     return cast("IO[bytes]", gzip.open(path)) if zipped else path.open("rb")
@@ -55,20 +55,20 @@ def _read_header(file: IO[bytes], path: Path, axes: int) -> tuple[int, ...]:
         raise DataError(f"{path} is damaged or cut short: fetch it again")
     shape = struct.unpack(f">{axes}I", sizes)
     promised, on_disk = math.prod(shape), os.path.getsize(path)
-    most = on_disk * _GZIP_RATIO if isinstance(file, gzip.GzipFile) else on_disk
-    if promised == 0 or promised > min(most, _MOST):
+    most = on_disk * _MAX_GZIP_RATIO if isinstance(file, gzip.GzipFile) else on_disk
+    if promised == 0 or promised > min(most, _MAX_BYTES):
         raise DataError(
             f"{path} is damaged: its header says {' x '.join(map(str, shape))} bytes, the file has {on_disk}"
         )
     return shape
 
 
-def _fill(file: IO[bytes], room: memoryview, path: Path) -> None:
+def _read_into(file: IO[bytes], buffer: memoryview, path: Path) -> None:
     filled = 0
-    while filled < len(room):
-        read = file.readinto(room[filled : filled + _CHUNK])  # type: ignore[attr-defined]
+    while filled < len(buffer):
+        read = file.readinto(buffer[filled : filled + _CHUNK_BYTES])  # type: ignore[attr-defined]
         if not read:
             raise EOFError
         filled += read
     if file.read(1):
-        raise DataError(f"{path} goes on after its {len(room)} bytes of content: fetch it again")
+        raise DataError(f"{path} goes on after its {len(buffer)} bytes of content: fetch it again")

@@ -31,7 +31,7 @@ class Mnist(Settings):
     files: ClassVar[IdxSet] = MNIST
 
     def status(self, data_root: Path) -> str:
-        """Whether the four files are there."""
+        """Where the four files were found, or the command that fetches them."""
         try:
             found = [find_file(self.files, file, data_root) for file in self.files.files]
         except DataError:
@@ -64,7 +64,7 @@ class Mnist(Settings):
 class FashionMnist(Mnist):
     """Articles of clothing, grey by default.
 
-    Their shades are what tells many of them apart.
+    Many classes differ only in their shades of grey.
     """
 
     binarize: Literal["false", "threshold", "dynamic"] = setting(

@@ -1,4 +1,4 @@
-"""Sine waves x(t) = A·sin(2πft + φ) + ε, the paper's first experiment: made in memory, its three factors known."""
+"""Sine waves x(t) = A·sin(2πft + φ) + ε, the paper's first experiment: generated in memory, three known factors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from wiseale.config import Settings, setting
 from wiseale.data.dataset import Dataset, Preset, Progress, Rows
 from wiseale.data.fingerprint import fingerprint
 
-_CHUNK = 8192  # waves made at a time, so that temporaries stay small
+_CHUNK = 8192  # waves generated at a time, so that temporary arrays stay small
 
 
 @dataclass(frozen=True)
@@ -31,11 +31,11 @@ class Sine(Settings):
     seed: int = setting(0, "seed of the generator", minimum=0)
 
     def status(self, data_root: Path) -> str:
-        """Always there."""
+        """Always available."""
         return "made in memory"
 
     def load(self, data_root: Path, progress: Progress | None = None) -> Dataset:
-        """Make the set; the data root is not used."""
+        """Generate the waves; the data root is not used."""
         train, test = self._rows(self.n, stream=0), self._rows(self.n_test, stream=1)
         return Dataset(
             name="sine",

@@ -1,4 +1,4 @@
-"""Teapots in random poses and colours, 64×64×3, in the style of Eastwood & Williams (2018): five factors, all known."""
+"""Teapots in random poses and colours, 3×64×64, in the style of Eastwood & Williams (2018), with five known factors."""
 
 from __future__ import annotations
 
@@ -25,31 +25,31 @@ Factors = dict[str, npt.NDArray[np.float64]]
 
 SIZE = 64
 RANGES = {"azimuth": 2 * math.pi, "elevation": math.pi / 2, "red": 1.0, "green": 1.0, "blue": 1.0}
-"""Each factor is uniform between 0 and this."""
+"""Each factor is uniform between 0 and this number."""
 
-_VERSION = 1  # of the pictures: raise it when a seed no longer means the same ones, or old caches would be read
-_CHUNK = 256  # images handed over at a time, 3 MB
-_DRAWS = 8  # 64-bit numbers set aside for an image: two steps of Philox, which makes four at a time
+_VERSION = 1  # raise it when a seed renders other images, or old caches would be reused
+_CHUNK = 256  # images per chunk, 3 MB
+_DRAWS = 8  # 64-bit random numbers reserved per image: two steps of Philox, which draws four at a time
 
 
 @dataclass(frozen=True)
 class Teapot(Settings):
     """Rendered teapots, every one in a pose and colour of its own.
 
-    The first 8 tenths train, then 1 validation, then 1 test. Image i is a function of (seed, i) alone. The training
-    loop holds out rows of the training part itself, so :meth:`load` leaves the validation tenth aside, for comparison
-    with work that uses it; :meth:`rows` returns it.
+    The first 80 % are the training split, the next 10 % validation, the last 10 % test. Image i depends on (seed, i)
+    alone. The training loop holds out rows of the training split itself, so :meth:`load` does not use the validation
+    split; :meth:`rows` returns it for comparison with work that does.
     """
 
     n: int = setting(200_000, "pictures: .8 train, .1 validation (set aside), .1 test", minimum=10)
     seed: int = setting(0, "seed of the poses and colours", minimum=0)
 
     def status(self, data_root: Path) -> str:
-        """Rendered already, or on first use."""
+        """Whether the images are already rendered."""
         return "rendered" if self._folder().exists() else "rendered on first use (wiseale data pack teapot)"
 
     def load(self, data_root: Path, progress: Progress | None = None) -> Dataset:
-        """Render the set into the cache folder, or find it there; the data root is not used."""
+        """Open the images in the cache folder, rendering them first if needed; the data root is not used."""
         pack = self._pack(progress)
         return Dataset(
             name="teapot",
@@ -67,22 +67,22 @@ class Teapot(Settings):
         )
 
     def rows(self, split: Literal["train", "validation", "test"]) -> Rows:
-        """One part of the set, its pictures memory-mapped."""
+        """One split, with memory-mapped images."""
         train, test = self.n * 8 // 10, self.n - self.n // 10
         start, stop = {"train": (0, train), "validation": (train, test), "test": (test, self.n)}[split]
         return Rows(self._pack().x[start:stop], reading="unit", factors=self.factors(start, stop))
 
     def factors(self, start: int, stop: int) -> Factors:
-        """What images start, …, stop − 1 are made from, each (stop − start,)."""
+        """Generative factors of images start, …, stop − 1, by name, each (stop − start,); angles in radians."""
         key = np.random.SeedSequence(self.seed).generate_state(2, np.uint64)
-        # Counter-based, so that the numbers of an image depend on no other image.
+        # Counter-based, so that the factors of an image do not depend on the other images.
         generator = np.random.Philox(key=key, counter=start * _DRAWS // 4)
         draws = generator.random_raw((stop - start) * _DRAWS).reshape(-1, _DRAWS)
         uniform = (draws >> np.uint64(11)).astype(np.float64) * 2.0**-53
         return {name: uniform[:, column] * most for column, (name, most) in enumerate(RANGES.items())}
 
     def images(self, start: int, stop: int) -> Images:
-        """Images start, …, stop − 1, (stop − start, 3, 64, 64): the grey shading of the pose times the colour."""
+        """Render images start, …, stop − 1, uint8 (stop − start, 3, 64, 64): grey shading of the pose times colour."""
         factors = self.factors(start, stop)
         shading = render(factors["azimuth"], factors["elevation"], SIZE)
         colour = np.stack([factors[name] for name in ("red", "green", "blue")], axis=1).astype(np.float32)
@@ -91,7 +91,7 @@ class Teapot(Settings):
         return images
 
     def chunks(self, start: int, stop: int, workers: int | None = None) -> Iterator[tuple[Images, Factors]]:
-        """Images and factors in order, a few at a time, rendered by as many threads as there are cores."""
+        """Yield images and factors in order, chunk by chunk, rendered by one thread per core."""
         workers = workers or os.cpu_count() or 1
         parts = [(first, min(first + _CHUNK, stop)) for first in range(start, stop, _CHUNK)]
         with ThreadPoolExecutor(workers) as pool:
@@ -110,7 +110,7 @@ class Teapot(Settings):
         return cache_root() / "teapot" / f"v{_VERSION}-seed{self.seed}-n{self.n}"
 
     def _pack(self, progress: Progress | None = None) -> Pack:
-        """The pictures, rendered first if need be; rendering that was interrupted goes on where it stopped."""
+        """Open the packed images, rendering them first if needed; interrupted rendering is resumed."""
         return pack_chunks(
             self._folder(),
             self.n,

@@ -1,8 +1,8 @@
-"""Pictures of the teapot: a z-buffer for many poses at once, in numpy alone.
+"""Render the teapot in many poses at once: a z-buffer in NumPy.
 
-Fixed orthographic camera, fixed light; the pot turns about its axis (azimuth) and tips towards the camera (elevation),
-so the shading depends on the pose alone. Every number is computed element by element, hence a picture is the same
-whatever else is rendered with it.
+The orthographic camera and the light are fixed; the pot turns about its axis (azimuth) and tips towards the camera
+(elevation), so the shading depends on the pose alone. All arithmetic is element-wise, so an image does not depend on
+the others rendered with it.
 """
 
 from __future__ import annotations
@@ -13,25 +13,28 @@ import numpy.typing as npt
 from wiseale.data.sets.teapot_mesh import Float32, Float64, Index, Mesh, teapot
 
 SAMPLES = 4
-"""Samples per pixel and side: each pixel is the mean of SAMPLES² of them."""
+"""Antialiasing: each pixel is the mean of SAMPLES × SAMPLES samples."""
 
 HALF_WIDTH = 3.7
-"""Half the width of the picture, in the teapot's units: its farthest point is 3.55 from the centre."""
+"""Half the width of the image, in the teapot's units: its farthest point is 3.55 from the centre."""
 
 AMBIENT = 0.2
-"""The shade of what takes no light."""
+"""Shade of unlit surfaces."""
 
 LIGHT = np.array([-0.4, 0.55, 0.73]) / np.linalg.norm([-0.4, 0.55, 0.73])
 """Direction to the light (right, up, towards the camera): over the viewer's left shoulder."""
 
-_BLOCK = 16  # poses in one pass: enough for threads to run side by side, few enough for the processor's cache
-_SHADE_BITS = 12  # the low bits of a 31-bit key; the others are depth, in steps of 1.4e-5
+_BLOCK = 16  # poses per pass: enough work for threads to run in parallel, few enough for the cache
+_SHADE_BITS = 12  # low bits of a 31-bit key; the high bits are nearness to the camera, in steps of 1.4e-5
 _SHADE_LEVELS = (1 << _SHADE_BITS) - 1
-_HALF = np.float32(0.5)  # samples lie at half-integers
+_HALF = np.float32(0.5)  # samples are at half-integer coordinates
 
 
 def render(azimuth: npt.ArrayLike, elevation: npt.ArrayLike, size: int = 64, mesh: Mesh | None = None) -> Float32:
-    """Grey shading in [0, 1] of n poses (radians), (n, size, size), on black; at 0, 0 the spout points right."""
+    """Grey shading in [0, 1] of n poses, (n, size, size), on black.
+
+    ``azimuth`` and ``elevation`` are radians, (n,) each; at 0, 0 the spout points right.
+    """
     azimuth, elevation = np.atleast_1d(np.asarray(azimuth, float)), np.atleast_1d(np.asarray(elevation, float))
     mesh = mesh or teapot()
     width = size * SAMPLES
@@ -47,7 +50,10 @@ def render(azimuth: npt.ArrayLike, elevation: npt.ArrayLike, size: int = 64, mes
 
 
 def _project(mesh: Mesh, azimuth: Float64, elevation: Float64, width: int) -> tuple[Float32, Float32, Float32, Float32]:
-    """Column, row, nearness and cosine to the light of each vertex, (n, vertices) each; a sample is 1 wide."""
+    """Column, row, nearness to the camera and cosine to the light of each vertex, (n, vertices) each.
+
+    Columns and rows are in samples.
+    """
     angles = [function(angle)[:, None] for angle in (azimuth, elevation) for function in (np.cos, np.sin)]
     cos_a, sin_a, cos_e, sin_e = (angle.astype(np.float32) for angle in angles)
 
@@ -66,10 +72,10 @@ def _project(mesh: Mesh, azimuth: Float64, elevation: Float64, width: int) -> tu
 def _z_buffer(
     x: Float32, y: Float32, near: Float32, light: Float32, corners: Index, width: int
 ) -> npt.NDArray[np.int32]:
-    """The quantised shade at each of (n, width, width) samples, 0 where there is nothing.
+    """The quantised shade of every sample, (n, width, width), 0 for the background.
 
-    Triangles that face the camera are cut into rows of samples, and each sample keeps the greatest of its keys:
-    nearness in the high bits, shade in the low ones.
+    Triangles facing the camera are split into horizontal spans of samples. Each sample keeps the largest of its keys:
+    nearness in the high bits, shade in the low bits.
     """
     image, vertex = _facing(x, y, corners)
     columns, rows = x.ravel().take(vertex), y.ravel().take(vertex)
@@ -94,7 +100,7 @@ def _z_buffer(
 
 
 def _facing(x: Float32, y: Float32, corners: Index) -> tuple[Index, Index]:
-    """The triangles seen from outside: the image of each, (m,), and its corners in the flattened vertices, (3, m)."""
+    """Triangles facing the camera: the image of each, (m,), and its corners in the flattened vertices, (3, m)."""
     x0, x1, x2 = (x.take(corner, axis=1) for corner in corners)
     y0, y1, y2 = (y.take(corner, axis=1) for corner in corners)
     outside = (x1 - x0) * (y2 - y0) < (x2 - x0) * (y1 - y0)  # counter-clockwise, and rows count downwards
@@ -103,50 +109,54 @@ def _facing(x: Float32, y: Float32, corners: Index) -> tuple[Index, Index]:
 
 
 def _slopes(columns: Float32, rows: Float32, values: Float32) -> tuple[Float32, Float32]:
-    """Change per column and per row of values linear over triangles; values: (kinds, 3, m), results: (kinds, m)."""
+    """Slope per column and per row of values interpolated linearly over triangles: (kinds, 3, m) → two (kinds, m)."""
     (ux, vx), (uy, vy) = columns[1:] - columns[0], rows[1:] - rows[0]
     u, v = values[:, 1] - values[:, 0], values[:, 2] - values[:, 0]
     area = ux * vy - uy * vx
-    # Seen edge on, a triangle has no usable slope; the value at a corner serves for the few samples that meet it.
+    # A triangle seen edge on has no usable slope; its few samples take the value at a corner.
     inverse = 1 / np.where(area < -1e-3, area, np.float32(-np.inf))
     return (u * vy - v * uy) * inverse, (v * ux - u * vx) * inverse
 
 
 def _spans(columns: Float32, rows: Float32) -> tuple[Index, Index, Float32, Index]:
-    """Rows of samples inside each triangle: the triangle, the row, the leftmost column and how many columns.
+    """Horizontal spans of samples inside the triangles: triangle, row, leftmost column and number of columns.
 
-    Both triangles at an edge compute where it crosses a row from the same numbers in the same order, so no sample
-    between them is missed or taken twice.
+    The two triangles at an edge compute its crossing with a row from the same numbers in the same order, so no sample
+    between them is missed or counted twice.
     """
-    x0, y0, x1, y1 = _downwards(columns[0], rows[0], columns[1], rows[1])
-    x1, y1, x2, y2 = _downwards(x1, y1, columns[2], rows[2])
-    x0, y0, x1, y1 = _downwards(x0, y0, x1, y1)
+    x0, y0, x1, y1 = _sort_by_row(columns[0], rows[0], columns[1], rows[1])
+    x1, y1, x2, y2 = _sort_by_row(x1, y1, columns[2], rows[2])
+    x0, y0, x1, y1 = _sort_by_row(x0, y0, x1, y1)
     top = np.ceil(y0 - _HALF)
     owner, rank = _expand((np.ceil(y2 - _HALF) - top).astype(np.intp))
     row = top.astype(np.intp).take(owner) + rank
     y = row.astype(np.float32) + _HALF
-    # One end of the row is on the edge 0-2, the other on 0-1 or, further down, on 1-2.
-    long = x0.take(owner) + (y - y0.take(owner)) * _lean(x0, y0, x2, y2).take(owner)
+    # One end of the span is on the edge 0-2, the other on 0-1 or, further down, on 1-2.
+    long = x0.take(owner) + (y - y0.take(owner)) * _columns_per_row(x0, y0, x2, y2).take(owner)
     edge = owner + len(x0) * (y >= y1.take(owner))
-    lean = np.concatenate([_lean(x0, y0, x1, y1), _lean(x1, y1, x2, y2)])
+    lean = np.concatenate([_columns_per_row(x0, y0, x1, y1), _columns_per_row(x1, y1, x2, y2)])
     short = np.concatenate([x0, x1]).take(edge) + (y - np.concatenate([y0, y1]).take(edge)) * lean.take(edge)
     left = np.ceil(np.minimum(long, short) - _HALF)
     return owner, row, left, (np.ceil(np.maximum(long, short) - _HALF) - left).astype(np.intp)
 
 
-def _downwards(xa: Float32, ya: Float32, xb: Float32, yb: Float32) -> tuple[Float32, Float32, Float32, Float32]:
-    """Two columns of points, exchanged where the second lies above the first."""
+def _sort_by_row(xa: Float32, ya: Float32, xb: Float32, yb: Float32) -> tuple[Float32, Float32, Float32, Float32]:
+    """Pairs of points a, b ordered by row: swapped where b is above a."""
     swap = ya > yb
     return np.where(swap, xb, xa), np.where(swap, yb, ya), np.where(swap, xa, xb), np.where(swap, ya, yb)
 
 
-def _lean(xa: Float32, ya: Float32, xb: Float32, yb: Float32) -> Float32:
-    """Columns per row along edges; a level one crosses no row, any finite number serves it."""
+def _columns_per_row(xa: Float32, ya: Float32, xb: Float32, yb: Float32) -> Float32:
+    """Slope of edges, columns per row; a horizontal edge crosses no row, so any finite slope will do."""
     lean: Float32 = (xb - xa) / np.maximum(yb - ya, np.float32(1e-9))
     return lean
 
 
 def _expand(counts: Index) -> tuple[Index, Index]:
-    """Owner and rank of each item where thing i has counts[i] of them: [2, 0, 1] gives [0, 0, 2] and [0, 1, 0]."""
+    """Owner of each item, and its number within the owner, if owner i has counts[i] items.
+
+    >>> _expand(np.array([2, 0, 1]))
+    (array([0, 0, 2]), array([0, 1, 0]))
+    """
     owner = np.repeat(np.arange(len(counts)), counts)
     return owner, np.arange(len(owner)) - (np.cumsum(counts) - counts).take(owner)
