@@ -7,7 +7,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import zipfile
@@ -21,11 +20,11 @@ import numpy.typing as npt
 
 from wiseale.data.dataset import Array
 from wiseale.errors import DataError
+from wiseale.platform.atomic_files import sha256
 
 VERSION = 1
 IMAGES, FACTORS, MANIFEST = "x.npy", "factors.npz", "manifest.json"
 _HEADER_BYTES = 128
-_READ_BYTES = 1 << 22
 
 
 @dataclass(frozen=True)
@@ -134,12 +133,3 @@ def npy_header(shape: tuple[int, ...]) -> bytes:
     text = f"{{'descr': '|u1', 'fortran_order': False, 'shape': {shape}, }}".encode()
     text_bytes = _HEADER_BYTES - 10  # 8 bytes of magic and version, 2 of length
     return b"\x93NUMPY\x01\x00" + text_bytes.to_bytes(2, "little") + text.ljust(text_bytes - 1) + b"\n"
-
-
-def sha256(path: Path) -> str:
-    """SHA-256 of a file as a hexadecimal string, read in blocks of 4 MB."""
-    digest = hashlib.sha256()
-    with path.open("rb", buffering=0) as file:
-        while block := file.read(_READ_BYTES):
-            digest.update(block)
-    return digest.hexdigest()

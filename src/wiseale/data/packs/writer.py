@@ -25,18 +25,9 @@ import numpy as np
 import numpy.typing as npt
 
 from wiseale.data.dataset import Array
-from wiseale.data.packs.reader import (
-    FACTORS,
-    IMAGES,
-    MANIFEST,
-    Manifest,
-    Pack,
-    find_pack,
-    npy_header,
-    open_pack,
-    sha256,
-)
+from wiseale.data.packs.reader import FACTORS, IMAGES, MANIFEST, Manifest, Pack, find_pack, npy_header, open_pack
 from wiseale.errors import DataError
+from wiseale.platform.atomic_files import sha256
 
 _JOURNAL = "journal.jsonl"
 _BLOCK_ROWS, _BLOCK_BYTES = 32, 1 << 22  # small blocks keep all cores busy to the end, and a kill loses little work
