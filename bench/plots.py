@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from bench.table import Table, kept
-from wiseale.figures.style import PALETTE, legend_below, line_look, new_figure, panels, point_look
+from wiseale.figures.style import PALETTE, legend_below, line_style, new_figure, panels, point_style
 
 FIGURES = Path(__file__).parent.parent / "docs" / "figures"
 
@@ -38,8 +38,8 @@ def kernel(table: Table) -> Figure:
     ax = figure.subplots()
     for number, d in enumerate(sorted({row[1] for row in table.rows})):
         points = sorted((row[0], row[5]) for row in table.rows if row[1] == d)
-        colour, dash = line_look(number)
-        _, marker = point_look(number)
+        colour, dash = line_style(number)
+        _, marker = point_style(number)
         ax.plot(*zip(*points, strict=True), color=colour, linestyle=dash, marker=marker, markersize=4, label=f"d = {d}")
     ax.axhline(1, color="0.2", linewidth=0.8, linestyle="--")
     ax.set(xscale="log", yscale="log")

@@ -241,7 +241,7 @@ def test_errors_depend_on_separation_over_sigma_alone():
 def test_run_writes_tables_and_figures(tmp_path, monkeypatch):
     monkeypatch.setitem(toy.PLANS, "smoke", TINY)
     heard = []
-    result = toy.run_toy(tmp_path, "smoke", said=heard.append)
+    result = toy.run_toy(tmp_path, "smoke", report=heard.append)
     assert len(heard) >= 4
     assert {path.stem for path in result.figures} == {"figure4"} | {
         f"bound_error_{name}"

@@ -8,15 +8,15 @@ import pytest
 from matplotlib.text import Text
 
 from wiseale.figures.curves import training_curves
-from wiseale.figures.image_rows import rows_of
-from wiseale.figures.latent_map import Mapped, latent_map
+from wiseale.figures.image_rows import image_rows
+from wiseale.figures.latent_map import PlaneCodes, latent_map
 from wiseale.figures.manifold import manifold_grid
 from wiseale.figures.mosaic import mosaic
 from wiseale.figures.posteriors import posterior_contours
-from wiseale.figures.rate_distortion import Placed, rate_distortion
+from wiseale.figures.rate_distortion import SystemPoint, rate_distortion
 from wiseale.figures.reconstructions import reconstructions
 from wiseale.figures.sandwich import Sandwich, bound_sandwich
-from wiseale.figures.style import line_look, new_figure, point_look, save_figure, wrapped
+from wiseale.figures.style import line_style, new_figure, point_style, save_figure, wrapped
 from wiseale.figures.traversals import Traversal, traversals
 
 rng = np.random.default_rng(0)
@@ -38,8 +38,8 @@ MU = rng.normal(size=(30, 2)).astype(np.float32)
 LABELS = np.arange(30) % 10
 FIGURES = {
     "curves": lambda: training_curves(for_all([epochs(3, "reconstruction", "elbo"), epochs(2, "reconstruction")])),
-    "image rows": lambda: rows_of(for_all(IMAGES)),
-    "signal rows": lambda: rows_of(for_all(SIGNALS)),
+    "image rows": lambda: image_rows(for_all(IMAGES)),
+    "signal rows": lambda: image_rows(for_all(SIGNALS)),
     "image reconstructions": lambda: reconstructions(IMAGES, for_all(IMAGES)),
     "signal reconstructions": lambda: reconstructions(SIGNALS, for_all(SIGNALS)),
     "image traversals": lambda: traversals(for_all(Traversal(("z1", "z12"), np.stack([IMAGES, IMAGES])))),
@@ -47,10 +47,10 @@ FIGURES = {
     "image manifold": lambda: manifold_grid(for_all(IMAGES[None].repeat(4, 0))),
     "signal manifold": lambda: manifold_grid(for_all(SIGNALS[None].repeat(4, 0))),
     "posteriors": lambda: posterior_contours({**for_all((MU, 0.1 * np.abs(MU))), "points": (9 * MU, None)}),
-    "class map": lambda: latent_map(for_all(Mapped(MU, (0, 11))), LABELS, "a $ign"),
-    "factor map": lambda: latent_map(for_all(Mapped(MU, (0, 1))), np.arange(30.0), "phase", circular=True),
+    "class map": lambda: latent_map(for_all(PlaneCodes(MU, (0, 11))), LABELS, "a $ign"),
+    "factor map": lambda: latent_map(for_all(PlaneCodes(MU, (0, 1))), np.arange(30.0), "phase", circular=True),
     "plane": lambda: rate_distortion(
-        {name: Placed("f", (n, 100 - n), [(n, 99 - n), (n, 101 - n)]) for n, name in enumerate(LONG)}
+        {name: SystemPoint("f", (n, 100 - n), [(n, 99 - n), (n, 101 - n)]) for n, name in enumerate(LONG)}
     ),
     "sandwich": lambda: bound_sandwich(for_all(Sandwich(-0.2, 0.3, 0.1, 0.6, 0.5, 30.0))),
 }
@@ -80,10 +80,10 @@ def test_panels_do_not_write_into_each_other():
     assert wrapped("wise_ale:prior_weight=1,estimator=mc", 24) == "wise_ale:prior_weight=1,\nestimator=mc"
 
 
-def test_looks_differ():
-    for look in (line_look, point_look):
-        assert len({look(n) for n in range(56)}) == 56
-    assert [line_look(n)[0] for n in range(20)] == [point_look(n)[0] for n in range(20)]
+def test_56_styles_differ():
+    for style in (line_style, point_style):
+        assert len({style(n) for n in range(56)}) == 56
+    assert [line_style(n)[0] for n in range(20)] == [point_style(n)[0] for n in range(20)]
 
 
 def test_a_mosaic_has_every_image_in_its_place():

@@ -11,8 +11,8 @@ from wiseale.errors import RunError
 from wiseale.evaluation.evaluate import evaluate
 from wiseale.experiments import systems as s
 from wiseale.experiments.comparison import Comparison
-from wiseale.experiments.drawn import Drawn
 from wiseale.experiments.paper.reproduction import keep_request, read_reproduction
+from wiseale.experiments.saved_figure import SavedFigure
 from wiseale.report import directory
 from wiseale.report.run import brief_spec
 from wiseale.runs.run import start
@@ -72,7 +72,7 @@ def test_a_reproduction(out):
 
 
 def test_a_comparison_in_markdown(out, monkeypatch):
-    one = [Drawn(out / "sine" / "figures" / "a.png", "a picture")]
+    one = [SavedFigure(out / "sine" / "figures" / "a.png", "a picture")]
     monkeypatch.setattr(directory, "draw_all", lambda figures, results: one)
     assert report(out / "sine", "--markdown") == 0
     page = (out / "sine" / "report.md").read_text()

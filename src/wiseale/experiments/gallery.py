@@ -1,4 +1,4 @@
-"""The pictures of a comparison: curves, rate and distortion, bounds, and what single models show."""
+"""All figures of a comparison: training curves, rate and distortion, bounds, and figures of single models."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from wiseale.evaluation.encoded import encode_run
 from wiseale.experiments.code_pictures import code_pictures
 from wiseale.experiments.comparison import Result, Summary, summarize
 from wiseale.experiments.decoded_pictures import decoded_pictures
-from wiseale.experiments.drawn import Drawn, drawn
+from wiseale.experiments.saved_figure import SavedFigure, save_with_caption
 from wiseale.figures.curves import training_curves
-from wiseale.figures.rate_distortion import Placed, rate_distortion
+from wiseale.figures.rate_distortion import SystemPoint, rate_distortion
 from wiseale.figures.sandwich import Sandwich, bound_sandwich
 from wiseale.objectives import make_objective
 
@@ -30,61 +30,62 @@ _SANDWICH = {
 }
 
 
-def draw_all(figures: Path, results: Sequence[Result], sweep: Sequence[Result] = ()) -> list[Drawn]:
-    """Every figure that suits the data; where single runs are shown, those of the seed that most systems have.
+def draw_all(figures: Path, results: Sequence[Result], sweep: Sequence[Result] = ()) -> list[SavedFigure]:
+    """Draw every figure that applies to the data; figures of single runs show the seed that most systems have.
 
-    Runs of a sweep enter the plane of rate and distortion alone: there would be no room for them elsewhere.
+    Runs of a sweep appear in the rate-distortion figure only: the others have no space for them.
     """
     by_system: dict[str, list[Result]] = {}
     for result in results:
         by_system.setdefault(result.system.name, []).append(result)
     summary = summarize(results)
     made = [_curves(figures, by_system)]
-    made += [figure for figure in (_plane(figures, [*results, *sweep]), _sandwich(figures, summary)) if figure]
-    seed = mode(result.seed for result in results)  # another seed may hold out other rows
+    optional = (_rate_distortion(figures, [*results, *sweep]), _sandwich(figures, summary))
+    made += [figure for figure in optional if figure]
+    seed = mode(result.seed for result in results)  # runs of one seed hold out the same rows
     models = {r.system.name: encode_run(r.path, most=_POINTS_SHOWN) for r in results if r.seed == seed}
     return [*made, *decoded_pictures(figures, models, seed), *code_pictures(figures, models)]
 
 
-def _curves(figures: Path, by_system: dict[str, list[Result]]) -> Drawn:
+def _curves(figures: Path, by_system: dict[str, list[Result]]) -> SavedFigure:
     figure = training_curves({name: [run.metrics for run in runs] for name, runs in by_system.items()})
     seeds = max(len(runs) for runs in by_system.values())
     how = "one seed" if seeds == 1 else f"mean and range of {seeds} seeds"
     caption = f"Training: reconstruction error, AEVB KL and ELBO by epoch, nats per observation, training rows ({how})."
-    return drawn(figure, figures, "training_curves", caption)
+    return save_with_caption(figure, figures, "training_curves", caption)
 
 
-def _plane(figures: Path, results: Sequence[Result]) -> Drawn | None:
+def _rate_distortion(figures: Path, results: Sequence[Result]) -> SavedFigure | None:
     summary = summarize(results)
-    placed = {}
+    points = {}
     for name, measures in summary.items():
         if "kl_aggregate_mc" not in measures:
             continue
         runs = [result for result in results if result.system.name == name]
-        points = [(run.measures["kl_aggregate_mc"], run.measures["reconstruction"]) for run in runs]
-        placed[name] = Placed(
+        of_runs = [(run.measures["kl_aggregate_mc"], run.measures["reconstruction"]) for run in runs]
+        points[name] = SystemPoint(
             _family(runs[0].system.objective),
             (measures["kl_aggregate_mc"].mean, measures["reconstruction"].mean),
-            [(x, y) for x, y in points if x is not None and y is not None],
+            [(x, y) for x, y in of_runs if x is not None and y is not None],
         )
-    if not placed:
+    if not points:
         return None
     caption = (
         "Reconstruction against distance of the aggregate posterior from the prior: means over seeds, single seeds "
-        "small; lines join the weights of one system. Lower left is better. A system whose encoder has no width, or "
-        "whose prior is not N(0, I), has no place here."
+        "small; lines join the weights of one system. Lower left is better. Systems with a deterministic encoder, or "
+        "whose prior is not N(0, I), are not shown."
     )
-    return drawn(rate_distortion(placed), figures, "rate_distortion", caption)
+    return save_with_caption(rate_distortion(points), figures, "rate_distortion", caption)
 
 
 def _family(objective: str) -> str:
-    """What a system is apart from its weight; AEVB is the β-VAE with β = 1."""
+    """The objective without its weight, by which a sweep is joined; AEVB is the β-VAE with β = 1."""
     name, settings = parse_spec(objective)
     settings.pop(getattr(make_objective(objective), "weight_setting", None) or "", None)
     return " ".join(["beta_vae" if name == "aevb" else name, *(f"{k}={v}" for k, v in sorted(settings.items()))])
 
 
-def _sandwich(figures: Path, summary: Summary) -> Drawn | None:
+def _sandwich(figures: Path, summary: Summary) -> SavedFigure | None:
     found = {
         name: Sandwich(**{field: measures[measure].mean for field, measure in _SANDWICH.items()})
         for name, measures in summary.items()
@@ -97,4 +98,4 @@ def _sandwich(figures: Path, summary: Summary) -> Drawn | None:
         "lower bound, or 0, to the tightest upper bound; a Monte Carlo value outside it is off by chance. Right: "
         "distance of each bound from the Monte Carlo value."
     )
-    return drawn(bound_sandwich(found), figures, "bound_sandwich", caption)
+    return save_with_caption(bound_sandwich(found), figures, "bound_sandwich", caption)

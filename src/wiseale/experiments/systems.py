@@ -1,4 +1,4 @@
-"""The contenders by the names people read in tables and reports; claims refer to them by these constants."""
+"""The compared systems, with the names used in tables and reports; claims refer to these constants."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Figures: data in, a matplotlib Figure out."""
+"""Figures: functions from arrays to a matplotlib Figure."""

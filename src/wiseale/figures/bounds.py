@@ -1,4 +1,4 @@
-"""Bounds on the aggregate KL and their errors: curves with one look for each estimate, and a map of the tightest."""
+"""Bounds on the aggregate KL and their errors: curves with one style per estimate, and a map of the tightest bound."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ Scale = Literal["linear", "log"]
 
 
 @dataclass(frozen=True)
-class Look:
-    """How a curve is told from the others: by colour, by dashes and by marker, any of which suffices."""
+class LineStyle:
+    """Label and style of a curve; colour, dashes and marker each identify it on their own."""
 
     label: str
     colour: str
@@ -29,28 +29,28 @@ class Look:
     width: float = 1.5
 
 
-LOOKS = {
-    "tightest": Look("tightest upper bound", "0.82", "-", "", 5.0),
-    "exact": Look("exact", PALETTE[6], "-", "", 2.0),
-    "aevb": Look("mean AEVB KL", PALETTE[4], (0, (7, 2)), "D"),
-    "jensen": Look("jensen (the paper's)", PALETTE[0], "-", "o"),
-    "bhattacharyya": Look("bhattacharyya", PALETTE[1], "--", "s"),
-    "pairwise_kl": Look("pairwise_kl (lower)", PALETTE[2], "-.", "^"),
-    "second_jensen": Look("second Jensen step", PALETTE[3], ":", "v"),
-    "mc": Look("mc: standard error, one draw each", PALETTE[5], (0, (3, 1, 1, 1)), "x"),
+LINE_STYLES = {
+    "tightest": LineStyle("tightest upper bound", "0.82", "-", "", 5.0),
+    "exact": LineStyle("exact", PALETTE[6], "-", "", 2.0),
+    "aevb": LineStyle("mean AEVB KL", PALETTE[4], (0, (7, 2)), "D"),
+    "jensen": LineStyle("jensen (the paper's)", PALETTE[0], "-", "o"),
+    "bhattacharyya": LineStyle("bhattacharyya", PALETTE[1], "--", "s"),
+    "pairwise_kl": LineStyle("pairwise_kl (lower)", PALETTE[2], "-.", "^"),
+    "second_jensen": LineStyle("second Jensen step", PALETTE[3], ":", "v"),
+    "mc": LineStyle("mc: standard error, one draw each", PALETTE[5], (0, (3, 1, 1, 1)), "x"),
 }
 
 
-def numbered_look(number: int, label: str) -> Look:
-    """A look for the n-th curve of a family."""
-    return Look(label, PALETTE[number], DASHES[number], "os^vDPX"[number])
+def numbered_style(number: int, label: str) -> LineStyle:
+    """The style of the n-th curve of a family."""
+    return LineStyle(label, PALETTE[number], DASHES[number], "os^vDPX"[number])
 
 
 @dataclass(frozen=True)
 class Curve:
-    """A line through (x, y); ``low`` and ``high`` shade a band."""
+    """A line through the points (x, y), with a shaded band from ``low`` to ``high`` if given."""
 
-    look: Look
+    style: LineStyle
     x: Sequence[float]
     y: Sequence[float]
     low: Sequence[float] = ()
@@ -59,9 +59,9 @@ class Curve:
 
 @dataclass(frozen=True)
 class Panel:
-    """Curves over one pair of axes; ``level`` draws a thin horizontal line with its label.
+    """Curves that share one pair of axes; ``level`` is the height and label of a thin horizontal line.
 
-    On a logarithmic axis the ticks are the powers of ``x_base`` or of 10.
+    On logarithmic axes the ticks are powers of ``x_base`` (x) and of 10 (y).
     """
 
     title: str
@@ -76,7 +76,7 @@ class Panel:
 
 
 def curve_panels(panels: Sequence[Panel], width: float = 7.0, height: float = 3.1, legend_columns: int = 3) -> Figure:
-    """Panels side by side over one legend."""
+    """Draw panels side by side, with one legend below; sizes in inches."""
     figure = new_figure(width, height)
     axes = figure.subplots(1, len(panels), squeeze=False)[0]
     handles: dict[str, Artist] = {}
@@ -98,20 +98,20 @@ def curve_panels(panels: Sequence[Panel], width: float = 7.0, height: float = 3.
 def draw_panel(ax: Axes, panel: Panel) -> None:
     """Draw the curves of one panel."""
     for curve in panel.curves:
-        look = curve.look
+        style = curve.style
         ax.plot(
             curve.x,
             curve.y,
-            color=look.colour,
-            linestyle=look.dash,
-            linewidth=look.width,
-            marker=look.marker,
+            color=style.colour,
+            linestyle=style.dash,
+            linewidth=style.width,
+            marker=style.marker,
             markersize=4,
             markevery=max(1, len(curve.x) // 8),
-            label=look.label,
+            label=style.label,
         )
         if curve.low:
-            ax.fill_between(curve.x, curve.low, curve.high, color=look.colour, alpha=0.15, linewidth=0)
+            ax.fill_between(curve.x, curve.low, curve.high, color=style.colour, alpha=0.15, linewidth=0)
     if panel.level is not None:
         ax.axhline(panel.level[0], color="0.35", linewidth=0.9, linestyle=(0, (1, 2)), label=panel.level[1])
     ax.set_xscale(panel.x_scale)
@@ -136,9 +136,10 @@ def tightest_map(
     bhattacharyya: np.ndarray[tuple[int, int], np.dtype[np.float64]],
     mean_aevb: np.ndarray[tuple[int, int], np.dtype[np.float64]],
 ) -> Figure:
-    """Errors of the upper bounds (dimensions, ratios): shade = the smaller one, letter = whose it is.
+    """Map of the tightest upper bound: the shade is its error, the letter names it.
 
-    A frame marks the cells where the paper's bound is above the mean AEVB KL, which needs no pairs at all.
+    Errors are arrays (dimensions, ratios), nats. A frame marks cells where the paper's bound is above the mean AEVB KL,
+    an upper bound that needs no sum over pairs.
     """
     figure = new_figure(7.0, 3.3)
     ax = figure.subplots()

@@ -1,4 +1,4 @@
-"""What a dataset looks like: a sheet of images, traces of signals, histograms of columns."""
+"""An overview of a dataset: a grid of images, plots of signals, or histograms of columns."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from wiseale.figures.style import PALETTE, new_figure
 
 
 def contact_sheet(x: Values, columns: tuple[str, ...] = ()) -> Figure:
-    """Rows of any kind, in the user's units: images (n, C, H, W), signals (n, C, L) or tables (n, features)."""
+    """Draw some rows in the user's units: images (n, C, H, W), signals (n, C, L) or tables (n, features)."""
     if x.ndim == 4:
         return image_grid(x)
     if x.ndim == 3:

@@ -7,7 +7,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from wiseale.figures.style import legend_below, line_look, new_figure, point_look
+from wiseale.figures.style import legend_below, line_style, new_figure, point_style
 
 PANELS = (
     ("reconstruction", "reconstruction error"),
@@ -20,9 +20,9 @@ Records = Sequence[Mapping[str, Any]]
 
 
 def training_curves(systems: Mapping[str, Sequence[Records]], part: str = "train") -> Figure:
-    """A line for each system, the mean over its runs, and a band over their range, as far as all of them went.
+    """One line per system, the mean over its runs, with a band over their range, up to the epoch that all reached.
 
-    A term that a system has not got, as a deterministic encoder has no KL, is left out of its panel.
+    A system without a term (a deterministic encoder has no KL) has no line in that panel.
     """
     figure = new_figure(9.5, 2.9)
     axes = figure.subplots(1, len(PANELS), squeeze=False)[0]
@@ -31,9 +31,9 @@ def training_curves(systems: Mapping[str, Sequence[Records]], part: str = "train
             by_epoch = [epoch for epoch in zip(*runs, strict=False) if all(term in run[part] for run in epoch)]
             epochs = [epoch[0]["epoch"] for epoch in by_epoch]
             values = [[run[part][term] for run in epoch] for epoch in by_epoch]
-            colour, dash = line_look(number)
+            colour, dash = line_style(number)
             mean = [sum(of_runs) / len(of_runs) for of_runs in values]
-            marker = point_look(number)[1] if len(epochs) == 1 else None  # a line of one point cannot be seen
+            marker = point_style(number)[1] if len(epochs) == 1 else None  # a line through one point is invisible
             ax.plot(epochs, mean, color=colour, linestyle=dash, linewidth=1.6, marker=marker, label=name)
             if len(runs) > 1:
                 low, high = [min(v) for v in values], [max(v) for v in values]

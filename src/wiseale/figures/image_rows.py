@@ -1,4 +1,4 @@
-"""Rows of small pictures with a name each: reconstructions, prior samples, interpolations."""
+"""Labelled rows of small images or signals: reconstructions, prior samples, interpolations."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from wiseale.figures.mosaic import Values
-from wiseale.figures.style import SMALL, line_look, new_figure, wrapped
+from wiseale.figures.style import SMALL, line_style, new_figure, wrapped
 
 
-def rows_of(x: Mapping[str, Values]) -> Figure:
-    """A row per name; x is (n, C, H, W) in [0, 1] or signals (n, C, L)."""
+def image_rows(x: Mapping[str, Values]) -> Figure:
+    """Draw one row per name: images (n, C, H, W) in [0, 1], or signals (n, C, L)."""
     n = max(len(values) for values in x.values())
     first = next(iter(x.values()))
     height = 0.75 * first.shape[2] / first.shape[3] if first.ndim == 4 else 0.55
@@ -26,8 +26,8 @@ def rows_of(x: Mapping[str, Values]) -> Figure:
             ax.set_yticks([])
             ax.spines[:].set_visible(False)
             if column < len(values):
-                _draw(ax, values[column], line_look(row)[0])
-            if values.ndim == 3:  # signals are compared by height too
+                _draw(ax, values[column], line_style(row)[0])
+            if values.ndim == 3:  # one y range per column, so that amplitudes can be compared
                 ax.set_ylim(*_limits(x.values(), column))
         grid[row][0].set_ylabel(wrapped(name), fontsize=SMALL, rotation=0, ha="right", va="center", parse_math=False)
     return figure

@@ -1,4 +1,4 @@
-"""Where the codes of many rows lie, coloured by what is known of the rows."""
+"""Scatter plots of codes in the latent space, coloured by a factor of the rows."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from matplotlib.collections import PathCollection
 from matplotlib.figure import Figure
 
 from wiseale.figures.mosaic import Values
-from wiseale.figures.style import MARKERS, SMALL, panels, scale_circle, wrapped, write_plainly
+from wiseale.figures.style import MARKERS, SMALL, disable_math, panels, scale_circle, wrapped
 
-MOST_CLASSES = 20
+MAX_CLASSES = 20
 
-# Petroff (2021): ten colours for points, chosen by a study of aesthetics under limits of colour-vision deficiency.
+# Petroff (2021): ten colours that stay distinct with colour-vision deficiency, ranked by a survey of aesthetics.
 _CLASS_COLOURS = (
     *("#3f90da", "#ffa90e", "#bd1f01", "#94a4a2", "#832db6"),
     *("#a96b59", "#e76300", "#b9ac70", "#717581", "#92dadd"),
@@ -24,30 +24,30 @@ _CLASS_COLOURS = (
 
 
 @dataclass(frozen=True)
-class Mapped:
-    """Two units of the codes, (n, 2), and which units they are."""
+class PlaneCodes:
+    """Codes in the plane of two latent units, (n, 2), and the indices of those units."""
 
     codes: Values
     units: tuple[int, int]
 
 
 def latent_map(
-    systems: Mapping[str, Mapped], factor: npt.NDArray[np.generic], name: str, circular: bool = False
+    systems: Mapping[str, PlaneCodes], factor: npt.NDArray[np.generic], name: str, circular: bool = False
 ) -> Figure:
-    """One panel per system; a circle gives the scale.
+    """One scatter plot per system, with a dashed circle of radius 2 for scale.
 
-    At most 20 kinds of values are classes, each with its colour and marker; others are shaded, on a cyclic scale where
-    the factor wraps around.
+    A factor (n,) with at most 20 distinct values is drawn as classes, each with its colour and marker; any other on a
+    colour scale, which is cyclic if the factor is ``circular``.
     """
     kinds = np.unique(factor)
     figure, axes = panels(len(systems), 3, 2.6, 2.7)
     shaded: PathCollection | None = None
     for ax, (system, mapped) in zip(axes, systems.items(), strict=True):
-        if len(kinds) <= MOST_CLASSES:
-            _classes(ax, mapped.codes, factor, kinds)
+        if len(kinds) <= MAX_CLASSES:
+            _plot_classes(ax, mapped.codes, factor, kinds)
         else:
             colours = "twilight" if circular else "viridis"
-            edge = {"linewidths": 0.3, "edgecolors": "0.4"} if circular else {"linewidths": 0}  # a cycle passes white
+            edge = {"linewidths": 0.3, "edgecolors": "0.4"} if circular else {"linewidths": 0}  # twilight has white
             x, y = mapped.codes.T
             shaded = ax.scatter(x, y, c=factor.astype(float), s=5, cmap=colours, rasterized=True, **edge)
         ax.add_patch(scale_circle())
@@ -72,12 +72,12 @@ def latent_map(
             markerscale=2.5,
             frameon=False,
         )
-        write_plainly(legend)
+        disable_math(legend)
     return figure
 
 
-def _classes(ax: Axes, codes: Values, factor: npt.NDArray[np.generic], kinds: npt.NDArray[np.generic]) -> None:
-    """Every class in turn, a few points at a time, so that no class covers all others."""
+def _plot_classes(ax: Axes, codes: Values, factor: npt.NDArray[np.generic], kinds: npt.NDArray[np.generic]) -> None:
+    """Plot the classes in eight rounds, a part of each per round, so that no class covers all others."""
     turns = 8
     for turn in range(turns):
         for number, kind in enumerate(kinds):

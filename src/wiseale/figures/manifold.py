@@ -1,4 +1,4 @@
-"""What a 2-D latent space holds: a grid of codes, decoded where they lie."""
+"""A 2-D latent space as a grid of decoded codes."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from wiseale.figures.style import PALETTE, SMALL, panels, wrapped
 
 
 def manifold_grid(systems: Mapping[str, Values]) -> Figure:
-    """One panel for each system: decoded grids (rows, columns, *x_shape), images (C, H, W) in [0, 1] or signals (C, L).
+    """One panel per system: a decoded grid (rows, columns, *x_shape) of images (C, H, W) in [0, 1] or signals (C, L).
 
-    Row 0 has the smallest z2 and is drawn at the bottom, column 0 the smallest z1 and is drawn at the left.
+    Row 0 has the smallest z2 and is at the bottom; column 0 has the smallest z1 and is at the left.
     """
     figure, axes = panels(len(systems), 3, 2.35, 2.55)
     for ax, (name, grid) in zip(axes, systems.items(), strict=True):
@@ -32,7 +32,7 @@ def manifold_grid(systems: Mapping[str, Values]) -> Figure:
 
 
 def _draw_signals(ax: Axes, grid: Values) -> None:
-    """Every signal in its own cell, all on one scale."""
+    """Draw every signal in its own cell, all on the same scale."""
     rows, columns = grid.shape[:2]
     low, high = float(grid.min()), float(grid.max())
     scale = 0.9 / (high - low or 1.0)

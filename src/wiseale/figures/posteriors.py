@@ -14,13 +14,13 @@ from wiseale.figures.mosaic import Values
 from wiseale.figures.style import PALETTE, SMALL, panels, scale_circle, wrapped
 
 Codes = tuple[Values, Values | None]
-"""mu (n, 2) and sigma (n, 2), or no sigma for a deterministic encoder."""
+"""mu (n, 2) and sigma (n, 2); sigma is None for a deterministic encoder."""
 
 
 def posterior_contours(systems: Mapping[str, Codes]) -> Figure:
-    """One panel per system: the aggregate density as shade, each posterior's mean and its 1- and 2-σ ellipses, if any.
+    """One panel per system: the aggregate density as shading, the posterior means, and their 1- and 2-σ ellipses.
 
-    Each panel reaches as far as its codes do; a circle gives the scale.
+    A deterministic encoder has means only. Each panel has its own limits; a dashed circle of radius 2 gives the scale.
     """
     figure, axes = panels(len(systems), 4, 2.4, 2.6)
     for ax, (name, (mu, sigma)) in zip(axes, systems.items(), strict=True):
@@ -56,7 +56,7 @@ def _ellipses(ax: Axes, mu: Values, diameters: Values, line_width: float) -> Non
 
 
 def _mixture(grid: npt.NDArray[np.float64], mu: Values, sigma: Values) -> npt.NDArray[np.float64]:
-    """Square root of the aggregate density on the grid: the root keeps narrow peaks from hiding the rest."""
+    """Square root of the aggregate density on the grid; without the root narrow peaks would hide the rest."""
     density = np.zeros((len(grid), len(grid)))
     for centre, width in zip(mu.astype(float), sigma.astype(float), strict=True):
         x, y = (np.exp(-0.5 * ((grid - c) / w) ** 2) / w for c, w in zip(centre, width, strict=True))

@@ -1,4 +1,4 @@
-"""Inputs beside what each system makes of them (the paper's Figure 5)."""
+"""Inputs and each system's reconstructions of them (the paper's Figure 5)."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from collections.abc import Mapping
 
 from matplotlib.figure import Figure
 
-from wiseale.figures.image_rows import rows_of
+from wiseale.figures.image_rows import image_rows
 from wiseale.figures.mosaic import Values
-from wiseale.figures.style import SMALL, line_look, new_figure, wrapped
+from wiseale.figures.style import SMALL, line_style, new_figure, wrapped
 
 
 def reconstructions(x: Values, x_hat: Mapping[str, Values]) -> Figure:
-    """Images (n, C, H, W) in rows under the inputs, or signals (n, C, L) over the inputs."""
-    return rows_of({"input": x, **x_hat}) if x.ndim == 4 else signal_reconstructions(x, x_hat)
+    """Images (n, C, H, W) in rows below the inputs, or signals (n, C, L) drawn over the inputs."""
+    return image_rows({"input": x, **x_hat}) if x.ndim == 4 else signal_reconstructions(x, x_hat)
 
 
 def signal_reconstructions(x: Values, x_hat: Mapping[str, Values]) -> Figure:
-    """A row for each system, a column for each signal (n, C, L): the input in grey, the reconstruction over it."""
+    """One row per system and one column per signal (n, C, L): the input in grey, the reconstruction over it."""
     n = len(x)
     figure = new_figure(0.95 * n + 1.7, 0.7 * len(x_hat) + 0.2)
     grid = figure.subplots(len(x_hat), n, sharex=True, sharey="col", squeeze=False)
@@ -26,7 +26,7 @@ def signal_reconstructions(x: Values, x_hat: Mapping[str, Values]) -> Figure:
             ax = grid[row][column]
             for channel, channel_hat in zip(x[column], signals[column], strict=True):
                 ax.plot(channel, color="0.72", linewidth=1.8)
-                ax.plot(channel_hat, color=line_look(row)[0], linewidth=1.0)
+                ax.plot(channel_hat, color=line_style(row)[0], linewidth=1.0)
             ax.set_xticks([])
             ax.tick_params(labelsize=SMALL - 1)
         grid[row][0].set_ylabel(wrapped(name), fontsize=SMALL, rotation=0, ha="right", va="center", parse_math=False)

@@ -1,4 +1,4 @@
-"""The aggregate KL of each system between its analytic bounds."""
+"""The aggregate KL of each system between its analytic lower and upper bounds."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
-from wiseale.figures.bounds import LOOKS
+from wiseale.figures.bounds import LINE_STYLES
 from wiseale.figures.style import SMALL, new_figure, wrapped
 
 
 @dataclass(frozen=True)
 class Sandwich:
-    """Every estimate of one aggregate KL, nats; ``aevb`` is the mean KL of single posteriors, an upper bound too."""
+    """Estimates of one aggregate KL, nats; ``aevb`` is the mean KL of the single posteriors, also an upper bound."""
 
     lower: float
     mc: float
@@ -26,15 +26,15 @@ class Sandwich:
     aevb: float
 
 
-_LOOKS = {"lower": "pairwise_kl", "bhattacharyya": "bhattacharyya", "jensen": "jensen", "aevb": "aevb"}
+_STYLE_NAMES = {"lower": "pairwise_kl", "bhattacharyya": "bhattacharyya", "jensen": "jensen", "aevb": "aevb"}
 _BAND: dict[str, Any] = {"color": "0.82", "linewidth": 7, "solid_capstyle": "butt"}
 _CENTRE: dict[str, Any] = {"color": "black", "marker": "|", "markersize": 11, "capsize": 2}
 
 
 def bound_sandwich(systems: Mapping[str, Sandwich]) -> Figure:
-    """A row for each system: the values at the left; at the right how far each bound is from the Monte Carlo value.
+    """One row per system: values on the left, bound minus Monte Carlo value on the right.
 
-    A grey band reaches from the lower bound (or 0) to the tightest upper bound.
+    A grey band reaches from the lower bound (or 0, if larger) to the tightest upper bound.
     """
     names = [wrapped(name) for name in systems]
     tallest = max(name.count("\n") + 1 for name in names)
@@ -44,8 +44,8 @@ def bound_sandwich(systems: Mapping[str, Sandwich]) -> Figure:
         band = (max(0.0, one.lower), min(one.jensen, one.bhattacharyya))
         for ax, origin in ((values, 0.0), (errors, one.mc)):
             ax.plot([end - origin for end in band], [row, row], **_BAND)
-            for name in _LOOKS:
-                if ax is values or name != "aevb":  # its distance is the mutual information, which dwarfs the others
+            for name in _STYLE_NAMES:
+                if ax is values or name != "aevb":  # aevb − mc is the mutual information, which dwarfs the other errors
                     ax.plot(getattr(one, name) - origin, row, **_mark(name))
             ax.errorbar(one.mc - origin, row, xerr=2 * one.mc_standard_error, **_CENTRE)
     values.set_yticks(range(len(systems)), names, parse_math=False)
@@ -55,7 +55,7 @@ def bound_sandwich(systems: Mapping[str, Sandwich]) -> Figure:
         values.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     errors.axvline(0, color="0.35", linewidth=0.8)
     ends = [end - one.mc for one in systems.values() for end in (one.lower, one.jensen, one.bhattacharyya)]
-    reach = 1.15 * max(0.05, *map(abs, ends))  # the bounds': a Monte Carlo error may be many times as large
+    reach = 1.15 * max(0.05, *map(abs, ends))  # set by the bounds: a Monte Carlo error bar may be many times as long
     errors.set_xlim(-reach, reach)
     for ax, label in ((values, "aggregate KL (nats)"), (errors, "bound − Monte Carlo value (nats)")):
         ax.set_xlabel(label, fontsize=SMALL)
@@ -66,12 +66,13 @@ def bound_sandwich(systems: Mapping[str, Sandwich]) -> Figure:
 
 
 def _mark(name: str) -> dict[str, Any]:
-    look = LOOKS[_LOOKS[name]]
+    style = LINE_STYLES[_STYLE_NAMES[name]]
     hollow = {"markersize": 5, "markerfacecolor": "none", "markeredgewidth": 1.3, "linestyle": "none"}
-    return {"color": look.colour, "marker": look.marker, **hollow}
+    return {"color": style.colour, "marker": style.marker, **hollow}
 
 
 def _add_legend(figure: Figure, ax: Axes) -> None:
-    keys: list[Any] = [ax.plot([], [], **_mark(name), label=LOOKS[look].label)[0] for name, look in _LOOKS.items()]
+    labels = {name: LINE_STYLES[style].label for name, style in _STYLE_NAMES.items()}
+    keys: list[Any] = [ax.plot([], [], **_mark(name), label=label)[0] for name, label in labels.items()]
     keys.append(ax.errorbar([], [], xerr=[], label="Monte Carlo ± 2 standard errors", **_CENTRE))
     figure.legend(handles=keys, loc="outside lower center", ncols=3, fontsize=SMALL, frameon=False)

@@ -1,4 +1,4 @@
-"""One look for all figures: legible at column width, distinguishable without colour vision."""
+"""The common style of all figures: legible at the width of a text column, distinct without colour vision."""
 
 from __future__ import annotations
 
@@ -14,34 +14,34 @@ from matplotlib.patches import Circle
 
 Dash = str | tuple[int, tuple[int, ...]]
 
-# Okabe & Ito (2008): eight colours that stay apart under every common colour-vision deficiency.
+# Okabe & Ito (2008): eight colours that stay distinct with every common colour-vision deficiency.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
 DASHES: tuple[Dash, ...] = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)), (0, (7, 3)))
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 
-SMALL = 8  # points; the figures are drawn at the width of a text column or two, so this is its size on paper
+SMALL = 8  # points, on paper too: figures are drawn at the width of one or two text columns
 
-_ON_WHITE = PALETTE[:7]  # yellow is lost as a thin line
-
-
-def line_look(number: int) -> tuple[str, Dash]:
-    """Colour and dashes of the n-th line; 7 and 8 have no common factor, so 56 lines differ."""
-    return _ON_WHITE[number % 7], DASHES[number % 8]
+_LINE_COLOURS = PALETTE[:7]  # thin yellow lines are invisible on white
 
 
-def point_look(number: int) -> tuple[str, str]:
-    """Colour and marker of the n-th kind of point; 56 differ, and the colour is that of the n-th line."""
-    return _ON_WHITE[number % 7], MARKERS[number % 8]
+def line_style(number: int) -> tuple[str, Dash]:
+    """Colour and dashes of the n-th line; 7 colours and 8 dash patterns give 56 different lines."""
+    return _LINE_COLOURS[number % 7], DASHES[number % 8]
+
+
+def point_style(number: int) -> tuple[str, str]:
+    """Colour and marker of the n-th kind of point; 56 differ, and the n-th line has the same colour."""
+    return _LINE_COLOURS[number % 7], MARKERS[number % 8]
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """An empty figure of this size in inches; pyplot and its global state are not involved."""
+    """An empty figure, size in inches; made without pyplot, which keeps global state."""
     return Figure(figsize=(width, height), layout="constrained")
 
 
 def panels(n: int, across: int, width: float, height: float) -> tuple[Figure, list[Axes]]:
-    """n panels of this size in inches, at most so many in a row."""
+    """A figure with n panels, ``width`` by ``height`` inches each, at most ``across`` in a row."""
     across = min(n, across)
     down = math.ceil(n / across)
     figure = new_figure(width * across, height * down)
@@ -52,7 +52,11 @@ def panels(n: int, across: int, width: float, height: float) -> tuple[Figure, li
 
 
 def wrapped(name: str, width: int = 26) -> str:
-    """A name in lines of about so many characters, broken after spaces, commas and colons."""
+    r"""Break a name after spaces, commas and colons into lines of about ``width`` characters.
+
+    >>> wrapped("wise_ale:prior_weight=1,estimator=mc", 24)
+    'wise_ale:prior_weight=1,\nestimator=mc'
+    """
     lines = [""]
     for piece in re.findall(r"[^ ,:]*[ ,:]?", name):
         if lines[-1] and len(lines[-1] + piece.rstrip()) > width:
@@ -62,33 +66,33 @@ def wrapped(name: str, width: int = 26) -> str:
 
 
 def scale_circle() -> Circle:
-    """A dashed circle of radius 2 around the origin, which holds 86 % of N(0, I): the scale of a latent plane."""
+    """A dashed circle of radius 2 around the origin, which contains 86 % of N(0, I) in two dimensions."""
     return Circle((0, 0), 2, fill=False, edgecolor="0.15", linewidth=0.8, linestyle=(0, (4, 3)), zorder=5)
 
 
-def write_plainly(legend: Legend) -> None:
-    """Names are names: a dollar sign in one starts no formula."""
+def disable_math(legend: Legend) -> None:
+    """Show a legend's texts literally: a dollar sign in a name does not start a formula."""
     for text in (legend.get_title(), *legend.get_texts()):
         text.set_parse_math(False)
 
 
 def legend_below(figure: Figure, ax: Axes) -> None:
-    """The legend of an axes under the figure, which grows by its height, in as many columns as the names allow."""
+    """Add the legend of ``ax`` below the figure, in as many columns as fit; the figure grows by its height."""
     handles, names = ax.get_legend_handles_labels()
     width, height = figure.get_size_inches()
-    points = max(map(len, names)) * 0.62 * SMALL + 42  # a letter's usual width, and the sample with its gaps
+    points = max(map(len, names)) * 0.62 * SMALL + 42  # average letter width, plus the line sample and gaps
     columns = max(1, min(len(names), int(72 * width / points)))
     figure.set_size_inches(width, height + math.ceil(len(names) / columns) * 1.45 * SMALL / 72)
     legend = figure.legend(handles, names, loc="outside lower center", ncols=columns, fontsize=SMALL, frameon=False)
-    write_plainly(legend)
+    disable_math(legend)
 
 
 def save_figure(figure: Figure, stem: Path) -> Path:
-    """Write ``stem.png`` and ``stem.svg``; the path of the PNG. The same figure gives the same bytes."""
+    """Write ``stem.png`` and ``stem.svg`` and return the path of the PNG; the same figure gives the same bytes."""
     stem.parent.mkdir(parents=True, exist_ok=True)
     png = stem.with_suffix(".png")
     figure.savefig(png, dpi=150)
-    figure.set_layout_engine("none")  # everything is in its place now: the second drawing need not look for it again
-    with matplotlib.rc_context({"svg.hashsalt": "wiseale"}):  # else ids are random
+    figure.set_layout_engine("none")  # reuse the layout computed for the PNG
+    with matplotlib.rc_context({"svg.hashsalt": "wiseale"}):  # otherwise SVG ids are random
         figure.savefig(stem.with_suffix(".svg"), metadata={"Date": None})
     return png

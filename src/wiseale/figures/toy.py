@@ -20,7 +20,7 @@ POSTERIOR_COLOUR, PRIOR_COLOUR, AGGREGATE_COLOUR = PALETTE[1], "#003A5C", PALETT
 
 @dataclass(frozen=True)
 class Mixture:
-    """Posteriors in one dimension and what to call them; ``letter`` marks their sigma in the curves."""
+    """One-dimensional posteriors and the title of their panel; ``letter`` marks their sigma in the panel of curves."""
 
     letter: str
     title: str
@@ -29,14 +29,14 @@ class Mixture:
 
 
 def two_gaussians(mixtures: Sequence[Mixture], curves: Panel) -> Figure:
-    """Panels a, b, … with densities over a wide panel of curves against sigma, where each letter marks its sigma."""
+    """Panels a, b, … of densities above a wide panel of curves against sigma, where letters mark the panels' sigmas."""
     figure = new_figure(7.0, 5.6)
     above, below = figure.subfigures(2, 1, squeeze=False, height_ratios=(5, 6)).flat
     axes = above.subplots(1, len(mixtures), sharey=True, squeeze=False)[0]
     for ax, mixture in zip(axes, mixtures, strict=True):
         draw_mixture(ax, mixture)
     axes[0].set_ylabel("density", fontsize=SMALL)
-    axes[0].set_ylim(0, None)  # after all are drawn: the axes share it
+    axes[0].set_ylim(0, None)  # after all panels are drawn, because they share the y axis
     above.legend(
         *axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=SMALL, frameon=False
     )
@@ -50,7 +50,7 @@ def two_gaussians(mixtures: Sequence[Mixture], curves: Panel) -> Figure:
 
 
 def draw_mixture(ax: Axes, mixture: Mixture) -> None:
-    """The posteriors (red, dashed), their average (light blue) and the prior (dark blue)."""
+    """Draw the posteriors (red, dashed), their average (light blue) and the prior (dark blue)."""
     z = np.linspace(-4, 4, 801)
     parts = [_normal(z, mu, sigma) for mu, sigma in zip(mixture.mu, mixture.sigma, strict=True)]
     ax.plot(z, np.mean(parts, 0), color=AGGREGATE_COLOUR, linewidth=3.2, label="aggregate posterior")

@@ -1,4 +1,4 @@
-"""What each unit of the code does: one unit moves, the others stay."""
+"""Latent traversals: one unit of the code varies, the others stay fixed."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ _SIGNAL_HEIGHT = 0.6
 
 @dataclass(frozen=True)
 class Traversal:
-    """Decoded values (units, steps, *x_shape): images (C, H, W) in [0, 1] or signals (C, L); a name for each unit."""
+    """Decoded values (units, steps, *x_shape) of images (C, H, W) in [0, 1] or signals (C, L); and a name per unit."""
 
     units: tuple[str, ...]
     values: Values
 
 
 def traversals(systems: Mapping[str, Traversal]) -> Figure:
-    """One panel for each system, one row for each unit: images from low to high, or signals over each other.
+    """One panel per system, one row per unit: images from low to high, or signals drawn over each other.
 
-    All signals share one scale, so that a unit without effect looks like one.
+    All signals share one scale, so that a unit without effect shows as a single curve.
     """
     down = math.ceil(len(systems) / _ACROSS)
     first = next(iter(systems.values()))
@@ -50,7 +50,7 @@ def traversals(systems: Mapping[str, Traversal]) -> Figure:
 
 
 def _row_height(values: Values) -> float:
-    """Inches that one unit takes: images keep their proportions."""
+    """Height of one unit's row in inches; images keep their aspect ratio."""
     if values.ndim == 4:
         return _SIGNAL_HEIGHT
     steps, (height, width) = values.shape[1], values.shape[3:]

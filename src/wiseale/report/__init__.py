@@ -1,1 +1,1 @@
-"""Pages people can show: one self-contained HTML file or Markdown, with the tables as CSV and JSON beside it."""
+"""Reports: one self-contained HTML file, or Markdown, with every table also as CSV and JSON."""

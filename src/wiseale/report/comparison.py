@@ -1,4 +1,4 @@
-"""The page of a comparison: what was run, what came out, and how to run it again."""
+"""The report of a comparison: results, figures, all measures, and the commands that repeat the runs."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import json
 from collections.abc import Sequence
 
 from wiseale.experiments.comparison import Comparison, Result, Summary
-from wiseale.experiments.drawn import Drawn
 from wiseale.experiments.jobs import Failure
 from wiseale.experiments.paper.claims import MINIMUM_SEEDS
+from wiseale.experiments.saved_figure import SavedFigure
 from wiseale.report.cells import estimate_cell
 from wiseale.report.document import Document, Paragraph, Picture, Section, Table
 from wiseale.report.how_it_was_run import run_blocks
@@ -32,19 +32,19 @@ CODES = {
 
 
 def comparison_sections(
-    comparison: Comparison, results: Sequence[Result], summary: Summary, drawn: Sequence[Drawn], prefix: str = ""
+    comparison: Comparison, results: Sequence[Result], summary: Summary, saved: Sequence[SavedFigure], prefix: str = ""
 ) -> tuple[Section, ...]:
-    """Results, pictures, every measure, and the runs behind them."""
+    """Results, figures, all measures, and the settings of the runs; ``prefix`` begins every title."""
     return (
         Section(
             f"{prefix}Results",
             (
-                _table(summary, FIT, f"{_stem(prefix)}results", "How well data and prior are matched."),
-                _table(summary, CODES, f"{_stem(prefix)}codes", "What the codes are like."),
-                *_reading(results),
+                _table(summary, FIT, f"{_stem(prefix)}results", "Match with the data and with the prior."),
+                _table(summary, CODES, f"{_stem(prefix)}codes", "Properties of the codes."),
+                *_notes(results),
             ),
         ),
-        Section(f"{prefix}Pictures", tuple(Picture(one.path, one.caption) for one in drawn)),
+        Section(f"{prefix}Pictures", tuple(Picture(one.path, one.caption) for one in saved)),
         Section(f"{prefix}All measures", (full_table(summary, prefix),)),
         Section(f"{prefix}How it was run", run_blocks(comparison, results, _stem(prefix))),
     )
@@ -54,11 +54,11 @@ def comparison_document(
     comparison: Comparison,
     results: Sequence[Result],
     summary: Summary,
-    drawn: Sequence[Drawn],
+    saved: Sequence[SavedFigure],
     unfinished: Sequence[Failure],
 ) -> Document:
-    """The page of `wiseale compare`."""
-    sections = comparison_sections(comparison, results, summary, drawn)
+    """The report of `wiseale compare`."""
+    sections = comparison_sections(comparison, results, summary, saved)
     if unfinished:
         sections = (Section("Unfinished runs", (unfinished_table(unfinished),)), *sections)
     n, seeds = len(comparison.systems), comparison.seeds
@@ -70,7 +70,7 @@ def comparison_document(
 
 
 def unfinished_table(unfinished: Sequence[Failure], name: str = "unfinished") -> Table:
-    """Runs that are missing from every number, and why."""
+    """Runs that failed or did not finish, and why; they are part of no other table."""
     rows = tuple((failure.job.name, failure.reason) for failure in unfinished)
     return Table(name, ("run", "last words"), rows, "These runs are in no table and no figure of this page.")
 
@@ -81,7 +81,7 @@ def main_table(summary: Summary) -> Table:
 
 
 def _table(summary: Summary, measures: dict[str, str], name: str, caption: str = "") -> Table:
-    """A row for each system; measures that no system has are left out."""
+    """One row per system; measures that no system has are left out."""
     shown = {measure: title for measure, title in measures.items() if any(measure in m for m in summary.values())}
     rows = tuple((system, *(estimate_cell(m.get(measure)) for measure in shown)) for system, m in summary.items())
     return Table(name, ("system", *shown.values()), rows, caption)
@@ -92,14 +92,14 @@ def full_table(summary: Summary, prefix: str = "") -> Table:
     names = list(dict.fromkeys(name for measures in summary.values() for name in measures))
     rows = tuple((name, *(estimate_cell(measures.get(name)) for measures in summary.values())) for name in names)
     caption = (
-        "docs/measures.md defines each. A dash: not defined for that system. Every run's own numbers in full are in "
-        f"tables/{_stem(prefix)}measures_by_run.csv."
+        "docs/measures.md defines each measure. A dash: not defined for that system. The values of each run, with all "
+        f"digits, are in tables/{_stem(prefix)}measures_by_run.csv."
     )
     return Table(f"{_stem(prefix)}all_measures", ("measure", *summary), rows, caption)
 
 
 def runs_table(results: Sequence[Result], prefix: str = "") -> Table:
-    """Every measure of every run with all its digits."""
+    """Every measure of every run, with all digits."""
     rows = tuple(
         (result.system.name, str(result.seed), measure, "" if value is None else repr(value))
         for result in results
@@ -108,7 +108,8 @@ def runs_table(results: Sequence[Result], prefix: str = "") -> Table:
     return Table(f"{_stem(prefix)}measures_by_run", ("system", "seed", "measure", "value"), rows)
 
 
-def _reading(results: Sequence[Result]) -> tuple[Paragraph, ...]:
+def _notes(results: Sequence[Result]) -> tuple[Paragraph, ...]:
+    """How to read the result tables."""
     if not results:
         return (Paragraph("Nothing has been evaluated."),)
     evaluation = json.loads(RunDirectory(results[0].path).evaluation.read_text(encoding="utf-8"))
@@ -126,6 +127,10 @@ def _reading(results: Sequence[Result]) -> tuple[Paragraph, ...]:
 
 
 def _stem(title: str) -> str:
-    """The beginning of a table's file name."""
+    """A title as the beginning of a table's file name.
+
+    >>> _stem("Sine waves: ")
+    'sine_waves_'
+    """
     words = "".join(c if c.isalnum() else " " for c in title.lower()).split()
     return "".join(f"{word}_" for word in words)

@@ -1,4 +1,4 @@
-"""The page of whatever a directory holds, drawn and put together from what is on disk."""
+"""Build the report of a directory (a reproduction, a comparison or a run) from its files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from wiseale.report.toy import toy_section, toy_verdicts
 
 
 def document_of(path: Path) -> Document:
-    """The page of a reproduction, a comparison or a run."""
+    """The report of a reproduction, a comparison or a run."""
     if (path / REQUEST).exists():
         return reproduction_page(path)[0]
     if (path / "comparison.json").exists():
@@ -29,9 +29,9 @@ def document_of(path: Path) -> Document:
 
 
 def reproduction_page(path: Path, toy: ToyResult | None = None) -> tuple[Document, list[Verdict]]:
-    """The page of everything that `wiseale reproduce` has left here, and the claims judged by it.
+    """The report of all experiments that `wiseale reproduce` has run in a directory, and the verdicts on the claims.
 
-    A bound analysis that has just been made need not be read and drawn again.
+    ``toy`` is the bound analysis, if it was just computed; otherwise it is read from the directory.
     """
     reproduction = read_reproduction(path)
     if toy is None and (path / "toy" / "tables").is_dir():
@@ -42,8 +42,8 @@ def reproduction_page(path: Path, toy: ToyResult | None = None) -> tuple[Documen
 
 
 def comparison_page(path: Path) -> Document:
-    """The page of `wiseale compare`."""
+    """The report of `wiseale compare`."""
     comparison = read_comparison(path)
     results = comparison.results()
-    drawn = draw_all(path / "figures", results) if results else []
-    return comparison_document(comparison, results, summarize(results), drawn, comparison.unfinished())
+    saved = draw_all(path / "figures", results) if results else []
+    return comparison_document(comparison, results, summarize(results), saved, comparison.unfinished())

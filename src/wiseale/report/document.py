@@ -1,4 +1,4 @@
-"""What a page says, apart from how it is written down."""
+"""The content of a report, independent of its format (HTML or Markdown)."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ class Paragraph:
 
 @dataclass(frozen=True)
 class Commands:
-    """What to type, line by line."""
+    """Shell commands, one per line."""
 
     lines: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Table:
-    """Cells as text; ``name`` is the file it is also written to, numbers and all, as CSV and JSON."""
+    """A table of text cells; ``name`` is the stem of the CSV and JSON files it is also written to."""
 
     name: str
     columns: tuple[str, ...]
@@ -32,7 +32,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Picture:
-    """A PNG with what it shows in words."""
+    """A PNG file with its caption."""
 
     path: Path
     caption: str
@@ -43,7 +43,7 @@ Block = Paragraph | Commands | Table | Picture
 
 @dataclass(frozen=True)
 class Section:
-    """A heading and what follows it."""
+    """A heading and the blocks below it."""
 
     title: str
     blocks: tuple[Block, ...]
@@ -51,7 +51,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Document:
-    """A page; ``data`` are tables that are written beside it and not shown."""
+    """A report; the tables in ``data`` are written as files only, not shown on the page."""
 
     title: str
     lead: str

@@ -1,4 +1,4 @@
-"""What was trained with which settings on which machine, and how to do it again."""
+"""The systems, settings and machine behind a report, and the commands that repeat the runs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FACTS = ("n_train", "n_held_out", "steps_per_epoch", "x_shape", "standardized")
 
 
 def run_blocks(comparison: Comparison, results: Sequence[Result], name: str = "") -> tuple[Block, ...]:
-    """The systems, their common settings, the commands that repeat the runs, and the machine they ran on."""
+    """The systems, their common settings, the commands that repeat the runs, and the machine."""
     if not results:
         return (Paragraph("No run has finished."),)
     seed = results[0].seed
@@ -41,7 +41,7 @@ def run_blocks(comparison: Comparison, results: Sequence[Result], name: str = ""
 
 
 def systems_table(results: Sequence[Result], name: str) -> Table:
-    """Each system with all its settings and the weight its prior had in effect."""
+    """Each system with all its settings and the effective weight of its prior."""
     rows = []
     for result in results:
         stored = RunDirectory(result.path).read_config()

@@ -1,4 +1,4 @@
-"""A document as one HTML file: nothing is loaded from elsewhere, no script is needed, all text is escaped."""
+"""Write a document as one self-contained HTML file: no external resources, no scripts, all text escaped."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ figcaption { font-size: .9rem; position: sticky; left: 0; }
   h2 { break-after: avoid; } figure, tr { break-inside: avoid; } nav { display: none; } }
 """
 
-_PIXELS_PER_INCH = 100 / 150  # of what a figure's PNG has: text is then of one size in all figures
-_LEAST_SCALE = 0.62  # what a narrow screen shrinks a figure to before it has to be scrolled
+_CSS_PIXELS_PER_PIXEL = 100 / 150  # PNGs have 150 pixels per inch, shown at 100: text has one size in all figures
+_MIN_SCALE = 0.62  # a narrow screen shrinks a figure this far, then scrolls it
 
 _VERDICTS = {"held": "held", "not held": "not", "not decided": "open"}
 
 
 def to_html(document: Document) -> str:
-    """The whole page."""
+    """The document as an HTML page."""
     links = "".join(f'<a href="#{_anchor(s.title)}">{escape(s.title)}</a>' for s in document.sections)
     body = "".join(_section(section) for section in document.sections)
     return (
@@ -82,11 +82,11 @@ def _block(block: Block) -> str:
             return f"<pre><code>{escape(chr(10).join(lines))}</code></pre>"
         case Picture(path, caption):
             png = path.read_bytes()
-            width = round(int.from_bytes(png[16:20]) * _PIXELS_PER_INCH)  # PNG keeps its width there
+            width = round(int.from_bytes(png[16:20]) * _CSS_PIXELS_PER_PIXEL)  # bytes 16 to 19 of a PNG are its width
             data, text = base64.b64encode(png).decode(), escape(caption, quote=True)
-            least = f"max-width: max(100%, {round(_LEAST_SCALE * width)}px)"
+            limit = f"max-width: max(100%, {round(_MIN_SCALE * width)}px)"
             return (
-                f'<figure><img src="data:image/png;base64,{data}" width="{width}" style="{least}" alt="{text}">'
+                f'<figure><img src="data:image/png;base64,{data}" width="{width}" style="{limit}" alt="{text}">'
                 f"<figcaption>{escape(caption)}</figcaption></figure>"
             )
         case Table():

@@ -1,4 +1,4 @@
-"""A document as Markdown, pictures by relative path."""
+"""Write a document as Markdown, with relative paths to its figures."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from wiseale.report.document import Block, Commands, Document, Paragraph, Pictur
 
 
 def to_markdown(document: Document, beside: Path) -> str:
-    """The page as text; picture paths are relative to the folder it will lie in."""
+    """The document as Markdown; paths of figures are relative to ``beside``, the folder of the page."""
     parts = [f"# {_escape(document.title)}", _escape(document.lead)]
     for section in document.sections:
         parts.append(f"## {_escape(section.title)}")
@@ -35,7 +35,7 @@ def _row(cells: tuple[str, ...]) -> str:
 
 
 def _escape(text: str) -> str:
-    """Text that Markdown would read as structure or HTML stays text."""
+    """Escape characters that Markdown would read as formatting or HTML, and join lines."""
     for mark in "\\`*_[]<>|":
         text = text.replace(mark, f"\\{mark}")
     return " ".join(text.split())

@@ -1,4 +1,4 @@
-"""The page of a reproduction: the claims judged, then each experiment with its figures and tables."""
+"""The report of a reproduction: the verdicts on the claims, then each experiment with its figures and tables."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from wiseale.experiments.drawn import Drawn
 from wiseale.experiments.gallery import draw_all
 from wiseale.experiments.paper.claims import MINIMUM_SEEDS, Verdict
 from wiseale.experiments.paper.reproduction import Outcome, Reproduction
+from wiseale.experiments.saved_figure import SavedFigure
 from wiseale.report.comparison import comparison_sections, runs_table, unfinished_table
 from wiseale.report.document import Commands, Document, Paragraph, Section, Table
 
 TITLES = {"sine": "Sine waves", "mnist": "MNIST", "celeba": "Faces", "teapot": "Teapots"}
 
-# The paper's numbers for figures that the gallery draws under its own names.
+# (experiment, our figure) → the number of that figure in the paper.
 NUMBERED = {
     ("mnist", "posteriors"): "figure1",
     ("sine", "reconstructions"): "figure5a",
@@ -27,14 +27,14 @@ NUMBERED = {
 def reproduction_document(
     reproduction: Reproduction, verdicts: Sequence[Verdict], extra: Sequence[Section], out: Path
 ) -> Document:
-    """Draw what is to be drawn and put the page together."""
+    """Draw the figures and assemble the report; ``extra`` sections follow the claims."""
     sections = [claims_section(verdicts), *extra]
     for name, outcome in reproduction.outcomes.items():
         sections += _experiment(name, outcome, out)
     made = [*reproduction.outcomes, *(["toy"] if extra else [])]
     again = tuple(f"wiseale reproduce {name} --scale {reproduction.scale} --out DIR" for name in made)
     sections.append(Section("Run it again", (Commands(again),)))
-    rehearsal = " A rehearsal: what is trained here shows that everything runs, and nothing else."
+    rehearsal = " A rehearsal: it shows that everything runs; its results mean nothing."
     lead = (
         f"WiSE-ALE (Lin et al. 2019) and the systems it is compared with, at scale '{reproduction.scale}'."
         f"{rehearsal if reproduction.scale == 'smoke' else ''} Nats per observation unless said otherwise; ± is a 95 % "
@@ -45,7 +45,7 @@ def reproduction_document(
 
 
 def claims_section(verdicts: Sequence[Verdict]) -> Section:
-    """Every claim with its verdict and the numbers behind it."""
+    """Every claim with its verdict and the numbers that decide it."""
     rows = tuple((v.claim, v.statement, v.outcome, v.numbers) for v in verdicts)
     how = (
         f"Held: with at least {MINIMUM_SEEDS} seeds, every inequality behind a claim has disjoint 95 % intervals in "
@@ -65,23 +65,23 @@ def _experiment(name: str, outcome: Outcome, out: Path) -> list[Section]:
         return [Section(title, (*note, Paragraph("No run has finished.")))]
     main, *others = outcome.comparisons
     sweep = [result for comparison in others for result in comparison.results()]
-    drawn = _numbered(name, draw_all(main.out / "figures", main.results(), sweep), out)
-    sections = list(comparison_sections(main, results, outcome.summary, drawn, prefix=f"{title}: "))
+    saved = _numbered(name, draw_all(main.out / "figures", main.results(), sweep), out)
+    sections = list(comparison_sections(main, results, outcome.summary, saved, prefix=f"{title}: "))
     if note:
         sections.insert(0, Section(f"{title}: notes", note))
     return sections
 
 
-def _numbered(name: str, drawn: Sequence[Drawn], out: Path) -> list[Drawn]:
-    """Figures of the paper also under their numbers, at the top of the reproduction."""
+def _numbered(name: str, saved: Sequence[SavedFigure], out: Path) -> list[SavedFigure]:
+    """Copy figures that the paper has too to ``out/figures``, named by their number, and number their captions."""
     made = []
-    for one in drawn:
+    for one in saved:
         number = NUMBERED.get((name, one.path.stem))
         if number is not None:
             (out / "figures").mkdir(parents=True, exist_ok=True)
             for suffix in (".png", ".svg"):
                 shutil.copyfile(one.path.with_suffix(suffix), out / "figures" / f"{number}{suffix}")
             paper = f"Figure {number.removeprefix('figure')} of the paper. "
-            one = Drawn(one.path, paper + one.caption)
+            one = SavedFigure(one.path, paper + one.caption)
         made.append(one)
     return made

@@ -1,4 +1,4 @@
-"""The page of one evaluated run."""
+"""The report of one evaluated run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from wiseale.runs.directory import RunDirectory
 
 
 def run_document(path: Path) -> Document:
-    """A comparison of one."""
+    """The report of a run: that of a comparison with one system and one seed."""
     run = RunDirectory.open(path)
     if not run.evaluation.exists():
         raise RunError(f"{path} has not been evaluated: run `wiseale evaluate {path}` first")
@@ -32,7 +32,11 @@ def run_document(path: Path) -> Document:
 
 
 def brief_spec(objective: str) -> str:
-    """An objective's name with the settings that are not as by default."""
+    """An objective's name with the settings that differ from their defaults.
+
+    >>> brief_spec("beta_vae:beta=2"), brief_spec("wise_ale:estimator=jensen")
+    ('beta_vae:beta=2', 'wise_ale')
+    """
     thing = config.build("objective", objective)
     complete = config.parse_spec(objective)
     changed = [f.name for f in dataclasses.fields(thing) if getattr(thing, f.name) != f.default]

@@ -1,4 +1,4 @@
-"""The bound analysis as a part of the page."""
+"""The bound analysis as a section of the report."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ TABLES = {
 
 
 def toy_verdicts(result: ToyResult) -> list[Verdict]:
-    """C4 and C8: decided by computation, so no seeds are needed."""
+    """Verdicts on C4 and C8, which are decided by computation, without training."""
     return [Verdict(one.claim, STATEMENTS[one.claim], one.verdict, one.numbers) for one in result.tables.judgements]
 
 
 def toy_section(result: ToyResult) -> Section:
-    """Figures and the short tables; the long ones are in files of their own."""
+    """The figures and the short tables; the long tables are only in files."""
     pictures = [Picture(path, FIGURES[path.stem]) for path in result.figures]
     tables = [_table(name, getattr(result.tables, name)) for name in TABLES]
     note = Paragraph(

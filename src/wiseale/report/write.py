@@ -1,4 +1,4 @@
-"""Put a document on disk: the page, and each of its tables as CSV and JSON."""
+"""Write a document to disk: the page, and each of its tables as CSV and JSON."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from wiseale.report.markdown import to_markdown
 
 
 def write_report(document: Document, out: Path, markdown: bool = False) -> Path:
-    """Write ``report.html`` (or ``report.md``) and ``tables/``; the path of the page."""
+    """Write ``report.html`` (or ``report.md``) and ``tables/``, and return the path of the page."""
     tables = out / "tables"
     tables.mkdir(parents=True, exist_ok=True)
     shown = [block for section in document.sections for block in section.blocks if isinstance(block, Table)]

@@ -1,1 +1,1 @@
-"""The analysis of the bound: its error, its limits and its optimum, and the paper's two-Gaussian toy."""
+"""The analysis of the bounds on the aggregate KL: error, limits and optimum, and the paper's two-Gaussian toy."""

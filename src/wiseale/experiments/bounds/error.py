@@ -1,4 +1,4 @@
-"""Error of every estimate of the aggregate KL, for random mixtures: estimate − exact, nats."""
+"""Error of every estimate of the aggregate KL on random mixtures: estimate − exact, nats."""
 
 from __future__ import annotations
 
@@ -25,14 +25,22 @@ from wiseale.randomness import generator
 
 Varied = Literal["sigma", "separation", "batch_size"]
 
-SIGMA_JITTER = 0.25  # standard deviation of log sigma: widths differ by a quarter between posteriors and axes
+SIGMA_JITTER = 0.25  # standard deviation of log sigma over posteriors and axes
 PAPER_BATCH = 64
-PARTLY_APART = math.sqrt(10)  # spread/sigma of a point that every grid of ratios has; so is 1
+PARTIAL_OVERLAP = math.sqrt(10)  # spread/sigma of partly overlapping posteriors; like 1, a point of every grid
 
 
 @dataclass(frozen=True)
 class Effort:
-    """How much is computed: points on an axis (1 + a multiple of 6), mixtures for each, draws per posterior."""
+    """How much is computed.
+
+    Attributes:
+        points: points of a sweep, 1 + a multiple of 6.
+        mixtures: random mixtures per point.
+        draws: Monte Carlo draws per posterior.
+        most_posteriors: largest batch size of a sweep.
+        dimensions: latent dimensions.
+    """
 
     points: int
     mixtures: int
@@ -43,10 +51,11 @@ class Effort:
 
 @dataclass(frozen=True)
 class ErrorRow:
-    """One kind of random mixture: means over ``mixtures`` of them, nats.
+    """One point of a sweep: means over ``mixtures`` random mixtures, nats.
 
     From ``jensen`` to ``mean_aevb`` the numbers are estimate − exact; ``_sd`` is the standard deviation over mixtures.
-    The standard errors are those of one Monte Carlo value with one draw from each posterior.
+    ``mc_standard_error`` and ``controlled_standard_error`` are for one draw from each posterior, the latter with a
+    control variate.
     """
 
     varied: Varied
@@ -71,20 +80,27 @@ class ErrorRow:
 
 
 def kl_second_jensen_upper_bound(posterior: Posterior) -> Tensor:
-    """One log over the mean of all pairs, nats, (): above eq:KL-UB, with which it is sometimes confused."""
+    """The bound after a second Jensen step, log mean_ij ∫ q_i q_j + cross-entropy, nats, ().
+
+    It is never below eq:KL-UB, with which it is sometimes confused.
+    """
     pairs = log_overlap(posterior, posterior)
     return pairs.flatten().logsumexp(0) - 2 * math.log(len(posterior)) + cross_entropy_prior(posterior)
 
 
 def random_posterior(m: int, latent_dim: int, spread: float, sigma: float, noise: torch.Generator) -> Posterior:
-    """Means from N(0, spread²·I), widths sigma·exp(0.25·N(0, 1)) on every axis, float64."""
+    """m random posteriors: means from N(0, spread²·I), widths sigma·exp(0.25·N(0, 1)) on every axis, float64."""
     mu = torch.randn(m, latent_dim, generator=noise, dtype=torch.float64)
     log_width = torch.randn(m, latent_dim, generator=noise, dtype=torch.float64)
     return Posterior(spread * mu, sigma * (SIGMA_JITTER * log_width).exp())
 
 
 def unit_variance(ratio: float) -> tuple[float, float]:
-    """(spread, sigma) with spread/sigma = ratio and spread² + sigma² = 1, as the prior asks of the aggregate."""
+    """(spread, sigma) with spread/sigma = ratio and spread² + sigma² = 1, the prior's variance.
+
+    >>> unit_variance(0.75)
+    (0.6000000000000001, 0.8)
+    """
     sigma = 1 / math.hypot(1, ratio)
     return ratio * sigma, sigma
 
@@ -92,7 +108,7 @@ def unit_variance(ratio: float) -> tuple[float, float]:
 def error_row(
     varied: Varied, latent_dim: int, m: int, spread: float, sigma: float, effort: Effort, seed: int
 ) -> ErrorRow:
-    """Errors for one kind; the noise does not depend on spread and sigma, so curves along them are smooth."""
+    """Errors at one point; the noise does not depend on spread and sigma, so that sweeps over them are smooth."""
     exact, upper, below = [], [], []
     for mixture in range(effort.mixtures):
         noise = generator(seed, "evaluate", latent_dim, m, mixture)
@@ -136,16 +152,20 @@ def error_rows(effort: Effort, seed: int) -> Iterator[ErrorRow]:
     for latent_dim in effort.dimensions:
         for ratio in np.geomspace(0.1, 100, effort.points):
             yield error_row("separation", latent_dim, PAPER_BATCH, *unit_variance(float(ratio)), effort, seed)
-    for latent_dim, ratio in ((1, PARTLY_APART), (2, PARTLY_APART), (8, 1.0)):
+    for latent_dim, ratio in ((1, PARTIAL_OVERLAP), (2, PARTIAL_OVERLAP), (8, 1.0)):
         for m in powers_of_two(2, effort.most_posteriors):
             yield error_row("batch_size", latent_dim, m, *unit_variance(ratio), effort, seed)
 
 
-def rows_of(rows: Sequence[ErrorRow], varied: Varied) -> list[ErrorRow]:
+def rows_varying(rows: Sequence[ErrorRow], varied: Varied) -> list[ErrorRow]:
     """The rows of one sweep."""
     return [row for row in rows if row.varied == varied]
 
 
 def powers_of_two(low: int, high: int) -> list[int]:
-    """low, 2·low, … up to high."""
+    """low, 2·low, 4·low, … up to high.
+
+    >>> powers_of_two(2, 16)
+    [2, 4, 8, 16]
+    """
     return [low << k for k in range(int(math.log2(high / low)) + 1)]

@@ -1,4 +1,4 @@
-"""Where the estimates of the aggregate KL end: at collapse, for posteriors apart, and when a batch stands for a set."""
+"""Limits of the aggregate KL's estimates: at collapse, without overlap, and of a batch against the dataset."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import torch
 from torch import Tensor
 
 from wiseale.divergences import kl_aggregate_upper_bound, kl_posterior_prior, log_aggregate
-from wiseale.experiments.bounds.reference import controlled, kl_by_quadrature, reference
+from wiseale.experiments.bounds.reference import kl_by_quadrature, reference, with_control_variate
 from wiseale.posterior import LOG_2PI, Posterior
 from wiseale.randomness import generator
 
-COLLAPSE_PER_DIMENSION = 0.5 * (1 - math.log(2))  # the paper's bound at q_i = p, and its excess once posteriors part
+COLLAPSE_PER_DIMENSION = 0.5 * (1 - math.log(2))  # the paper's bound at q_i = p, and its error without overlap
 
 
 @dataclass(frozen=True)
 class CollapseRow:
-    """The estimates where every posterior is the prior and the exact value is 0, nats."""
+    """The bounds when every posterior equals the prior and the exact value is 0, nats."""
 
     latent_dim: int
     jensen: float
@@ -29,7 +29,7 @@ class CollapseRow:
 
 @dataclass(frozen=True)
 class SaturationRow:
-    """Mean AEVB KL less an estimate, for M posteriors that do not overlap, nats: what sharing the prior can save."""
+    """Mean AEVB KL − estimate for M posteriors that do not overlap, nats: the most an aggregate prior can save."""
 
     latent_dim: int
     batch_size: int
@@ -41,7 +41,7 @@ class SaturationRow:
 
 @dataclass(frozen=True)
 class BiasRow:
-    """E over batches of an estimate, less the same estimate of the whole dataset, nats.
+    """Mean over batches of an estimate, minus the same estimate on the whole dataset, nats.
 
     ``exact`` equals E_B KL(q_B ‖ q_D) ≥ 0 and lies between ``floor`` and ``ceiling`` (docs/bounds.md derives both).
     """
@@ -62,7 +62,7 @@ class BiasRow:
 
 @torch.no_grad()
 def collapse_rows(dimensions: Sequence[int]) -> list[CollapseRow]:
-    """Sixty-four copies of the prior in every latent dimension."""
+    """The bounds for 64 posteriors equal to the prior, in each latent dimension."""
     rows = []
     for d in dimensions:
         q = Posterior(torch.zeros(64, d, dtype=torch.float64), torch.ones(64, d, dtype=torch.float64))
@@ -73,7 +73,7 @@ def collapse_rows(dimensions: Sequence[int]) -> list[CollapseRow]:
 
 @torch.no_grad()
 def saturation_rows(dimensions: Sequence[int], batch_sizes: Sequence[int], seed: int) -> list[SaturationRow]:
-    """Posteriors of sigma 0.01 in a row, 40 sigma apart along the first axis."""
+    """The saving for posteriors of sigma 0.01 on a line, 40 sigma apart along the first axis."""
     rows = []
     for d in dimensions:
         for m in batch_sizes:
@@ -89,7 +89,7 @@ def saturation_rows(dimensions: Sequence[int], batch_sizes: Sequence[int], seed:
 
 
 def tiling(per_axis: int, latent_dim: int, sigma: float) -> Posterior:
-    """A product grid of posteriors of width sigma, means at quantiles of N(0, 1 − σ²): nearly N(0, I) in all."""
+    """A product grid of posteriors of width sigma, means at quantiles of N(0, 1 − σ²): nearly N(0, I) on average."""
     levels = (torch.arange(per_axis, dtype=torch.float64) + 0.5) / per_axis
     quantiles = math.sqrt(1 - sigma**2) * torch.special.ndtri(levels)
     mu = torch.cartesian_prod(*[quantiles] * latent_dim).view(-1, latent_dim)
@@ -100,21 +100,22 @@ def tiling(per_axis: int, latent_dim: int, sigma: float) -> Posterior:
 def bias_rows(
     per_axis: int, latent_dim: int, sigma: float, batch_sizes: Sequence[int], batches: int, seed: int
 ) -> list[BiasRow]:
-    """Batches drawn without replacement from a dataset of posteriors that tile the prior."""
+    """Bias of batches drawn without replacement from a dataset of posteriors that tile the prior."""
     dataset = tiling(per_axis, latent_dim, sigma)
     n = len(dataset)
     aevb = float(kl_posterior_prior(dataset).mean())
-    whole = _values(dataset)
-    contrast = _mean_square_ratio(tiling(per_axis, 1, sigma)) ** latent_dim - 1  # the grid is a product, so it factors
+    whole = _exact_and_bounds(dataset)
+    # Mean χ²(q_i ‖ q_D); the grid is a product over axes, so 1 + χ² is a power of the one-dimensional value.
+    chi_square = _mean_square_ratio(tiling(per_axis, 1, sigma)) ** latent_dim - 1
     rows = []
     for m in batch_sizes:
         noise = generator(seed, "evaluate", latent_dim, m)
         drawn = [dataset[torch.randperm(n, generator=noise)[:m]] for _ in range(batches)]
-        # The batches' mean AEVB KL has a known mean, the dataset's: a control that takes out most of their variance.
+        # Control variate: the expectation of a batch's mean AEVB KL is known, the dataset's. Removes most variance.
         control = torch.stack([kl_posterior_prior(batch).mean() for batch in drawn])[:, None] - aevb
-        values = torch.stack([_values(batch) for batch in drawn])
-        steady = torch.cat([controlled(column, control) for column in torch.split(values, 1, 1)], 1)
-        exact, jensen, bhattacharyya = (steady.mean(0) - whole).tolist()
+        values = torch.stack([_exact_and_bounds(batch) for batch in drawn])
+        reduced = torch.cat([with_control_variate(column, control) for column in torch.split(values, 1, 1)], 1)
+        exact, jensen, bhattacharyya = (reduced.mean(0) - whole).tolist()
         rows.append(
             BiasRow(
                 latent_dim=latent_dim,
@@ -124,24 +125,24 @@ def bias_rows(
                 batches=batches,
                 dataset_kl=float(whole[0]),
                 exact=exact,
-                exact_standard_error=float(steady[:, 0].std()) / math.sqrt(batches),
+                exact_standard_error=float(reduced[:, 0].std()) / math.sqrt(batches),
                 jensen=jensen,
                 bhattacharyya=bhattacharyya,
                 floor=max(0.0, aevb - math.log(m) - float(whole[0])),
-                ceiling=min(aevb - float(whole[0]), math.log1p(contrast * (n - m) / (m * (n - 1)))),
+                ceiling=min(aevb - float(whole[0]), math.log1p(chi_square * (n - m) / (m * (n - 1)))),
             )
         )
     return rows
 
 
-def _values(posterior: Posterior) -> Tensor:
+def _exact_and_bounds(posterior: Posterior) -> Tensor:
     """Exact aggregate KL, jensen and bhattacharyya, nats, (3,)."""
     bounds = [float(kl_aggregate_upper_bound(posterior, e)) for e in ("jensen", "bhattacharyya")]
     return torch.tensor([kl_by_quadrature(posterior), *bounds], dtype=torch.float64)
 
 
 def _mean_square_ratio(dataset: Posterior) -> float:
-    """mean_i ∫ q_i² / q_D dz of a 1-D dataset with one sigma, by the trapezium rule: 1 + χ² of a posterior from q_D."""
+    """mean_i ∫ q_i² / q_D dz = 1 + mean_i χ²(q_i ‖ q_D) for a 1-D dataset with one sigma, by the trapezium rule."""
     sigma = float(dataset.sigma[0, 0])
     reach = float(dataset.mu.max()) + 9 * sigma
     step = sigma / 8

@@ -1,4 +1,4 @@
-"""The aggregate KL as exactly as it can be had: quadrature in one and two dimensions, many draws above."""
+"""Reference values of the aggregate KL: quadrature in one and two dimensions, many Monte Carlo draws in more."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from wiseale.priors import StandardNormal
 
 QUADRATURE_DIMENSIONS = 2
 
-_REACH = 9.0  # standard deviations on either side of a mean: what is beyond weighs 1e-19
-_POINTS_PER_SIGMA = {1: 8, 2: 4}  # of the narrowest posterior; the errors are then about 1e-12 and 1e-8 nats
+_REACH = 9.0  # standard deviations on either side of a mean; the mass beyond is 1e-19
+_POINTS_PER_SIGMA = {1: 8, 2: 4}  # by dimension, sigma of the narrowest posterior: errors of about 1e-12 and 1e-8 nats
 _BLOCK_POINTS = 1 << 21
 
 
 @dataclass(frozen=True)
 class Reference:
-    """What the estimates of one aggregate KL are measured against, nats.
+    """The reference value of one aggregate KL, and standard errors of Monte Carlo estimates of it, nats.
 
     Attributes:
         kl: D_KL[q(z|B_M) ‖ N(0, I)].
@@ -37,11 +37,11 @@ class Reference:
 
 
 def reference(posterior: Posterior, draws: int, generator: torch.Generator) -> Reference:
-    """The aggregate KL of float64 posteriors, by quadrature where d_z ≤ 2, else from ``draws`` codes of each posterior.
+    """The aggregate KL of float64 posteriors: by quadrature if d_z ≤ 2, else from ``draws`` codes per posterior.
 
-    log q(z|B) − log p(z) is averaged over the draws with a control of mean zero, log q_i(z) − log p(z) less the AEVB KL
-    of q_i, which takes all the variance once the posteriors are apart. Posteriors are strata: only the variance within
-    each counts.
+    log q(z|B) − log p(z) is averaged over the draws with the control variate log q_i(z) − log p(z) − KL(q_i ‖ p), which
+    has mean zero and removes all variance where posteriors do not overlap. Sampling is stratified by posterior: only
+    the variance within each counts.
     """
     m = len(posterior)
     repeated = Posterior(posterior.mu.repeat(draws, 1), posterior.sigma.repeat(draws, 1))
@@ -49,17 +49,18 @@ def reference(posterior: Posterior, draws: int, generator: torch.Generator) -> R
     log_p = StandardNormal(posterior.latent_dim).log_prob(z)
     plain = (log_aggregate(posterior, z) - log_p).view(draws, m)
     control = (repeated.log_prob(z) - log_p).view(draws, m) - kl_posterior_prior(posterior)
-    steady = controlled(plain, control)
-    of_mc, of_controlled = (math.sqrt(float(values.var(0).mean()) / m) for values in (plain, steady))
+    reduced = with_control_variate(plain, control)
+    of_mc, of_controlled = (math.sqrt(float(values.var(0).mean()) / m) for values in (plain, reduced))
     if posterior.latent_dim <= QUADRATURE_DIMENSIONS:
         return Reference(kl_by_quadrature(posterior), 0.0, of_mc, of_controlled)
-    return Reference(float(steady.mean()), of_controlled / math.sqrt(draws), of_mc, of_controlled)
+    return Reference(float(reduced.mean()), of_controlled / math.sqrt(draws), of_mc, of_controlled)
 
 
-def controlled(values: Tensor, control: Tensor) -> Tensor:
-    """Values (draws, strata) less the multiple of a control of mean zero that leaves the least variance within strata.
+def with_control_variate(values: Tensor, control: Tensor) -> Tensor:
+    """Subtract from values (draws, strata) the multiple of a zero-mean control variate that minimises their variance.
 
-    Each half of the draws takes the multiple fitted on the other half, so the mean stays unbiased.
+    The variance is that within strata. The multiple is fitted on one half of the draws and used on the other, so the
+    mean stays unbiased.
     """
     half = len(values) // 2
     pairs = [(values[:half], control[:half]), (values[half:], control[half:])]
@@ -71,12 +72,12 @@ def controlled(values: Tensor, control: Tensor) -> Tensor:
 
 
 def kl_by_quadrature(posterior: Posterior) -> float:
-    """D_KL[q(z|B_M) ‖ N(0, I)] for d_z = 1 or 2, nats: ∫ q log q on a grid, the rest in closed form."""
+    """D_KL[q(z|B_M) ‖ N(0, I)] for d_z = 1 or 2, nats: ∫ q log q on a grid, the cross-entropy in closed form."""
     return negative_entropy(posterior) + float(cross_entropy_prior(posterior))
 
 
 def negative_entropy(posterior: Posterior) -> float:
-    """∫ q log q of the aggregate posterior by the trapezium rule on a grid (exponentially exact here), nats.
+    """∫ q log q of the aggregate posterior by the trapezium rule (converges exponentially for Gaussians), nats.
 
     A diagonal Gaussian is a product over the axes, so the mixture on a 2-D grid is one matrix product.
     """

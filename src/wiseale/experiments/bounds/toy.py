@@ -1,4 +1,4 @@
-"""The bound analysis: the paper's Figure 4 and, beyond it, the error of every estimate of the aggregate KL."""
+"""The bound analysis: the paper's Figure 4, and the error of every estimate of the aggregate KL."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Scale = Literal["smoke", "small", "paper"]
 
 @dataclass(frozen=True)
 class ToyTables:
-    """Every number of the analysis; a field is a table, and a file of that name under ``tables``."""
+    """All results of the analysis; each field is a table, stored under its name in ``tables``."""
 
     two_gaussians: tuple[TwoGaussiansRow, ...]
     minima: tuple[MinimumRow, ...]
@@ -50,7 +50,7 @@ class ToyTables:
 
 @dataclass(frozen=True)
 class ToyResult:
-    """What the analysis leaves behind: its tables, and the paths of its figures (PNG; an SVG lies beside each)."""
+    """The tables of the analysis, and the paths of its figures (PNG, each with an SVG of the same name)."""
 
     tables: ToyTables
     figures: tuple[Path, ...]
@@ -58,7 +58,7 @@ class ToyResult:
 
 @dataclass(frozen=True)
 class Plan:
-    """How much one scale computes."""
+    """The sizes computed at one scale."""
 
     effort: Effort
     optimum_sizes: tuple[int, ...]
@@ -80,19 +80,19 @@ BIAS_SIGMAS = {1: (0.02, 0.1, 0.3), 2: (0.1, 0.2, 0.5)}
 SATURATION_DIMENSIONS = (1, 4, 16, 64)
 
 
-def run_toy(out: Path, scale: Scale, seed: int = 0, said: Callable[[str], None] = lambda _: None) -> ToyResult:
-    """Compute, write tables (CSV and JSON) and figures (PNG and SVG) under ``out``; ``said`` hears of each part."""
-    tables = compute(PLANS[scale], seed, said)
+def run_toy(out: Path, scale: Scale, seed: int = 0, report: Callable[[str], None] = lambda _: None) -> ToyResult:
+    """Run the analysis and write tables (CSV, JSON) and figures (PNG, SVG) under ``out``; ``report`` gets progress."""
+    tables = compute(PLANS[scale], seed, report)
     folder = out / "tables"
     folder.mkdir(parents=True, exist_ok=True)
     for field in dataclasses.fields(tables):
         _write_table(getattr(tables, field.name), folder / field.name)
-    said("drawing")
+    report("drawing")
     return ToyResult(tables, _draw_all(tables, out))
 
 
 def read_toy(out: Path) -> ToyResult:
-    """The analysis in a directory, its figures drawn again from its tables."""
+    """Read the analysis in a directory and draw its figures again from its tables."""
     hints = get_type_hints(ToyTables)
     rows = {}
     for field in dataclasses.fields(ToyTables):
@@ -110,14 +110,14 @@ def _draw_all(tables: ToyTables, out: Path) -> tuple[Path, ...]:
     return tuple(save_figure(figure, out / "figures" / name) for name, figure in draw(tables))
 
 
-def compute(plan: Plan, seed: int, said: Callable[[str], None]) -> ToyTables:
-    """Every table; the same seed gives the same numbers."""
-    said("two Gaussians: the paper's Figure 4")
+def compute(plan: Plan, seed: int, report: Callable[[str], None]) -> ToyTables:
+    """Compute all tables; the same seed gives the same numbers."""
+    report("two Gaussians: the paper's Figure 4")
     curve, lowest = two_gaussians_curve(151), minima()
-    said("optima of the bound, and of the whole objective")
+    report("optima of the bound, and of the whole objective")
     optima = [optimum(d, m, plan.starts, plan.iterations, seed) for d in (1, 2) for m in plan.optimum_sizes]
     whole = [objective_optimum(m, s, plan.iterations) for m in plan.objective_sizes for s in plan.x_sigmas]
-    said("collapse, saturation and the bias of a batch")
+    report("collapse, saturation and the bias of a batch")
     sizes = powers_of_two(2, plan.effort.most_posteriors)
     bias = [
         row
@@ -127,7 +127,7 @@ def compute(plan: Plan, seed: int, said: Callable[[str], None]) -> ToyTables:
     ]
     collapse = collapse_rows(plan.effort.dimensions)
     saturation = saturation_rows(SATURATION_DIMENSIONS, powers_of_two(2, min(256, sizes[-1])), seed)
-    said("errors for random mixtures")
+    report("errors for random mixtures")
     return ToyTables(
         two_gaussians=tuple(curve),
         minima=tuple(lowest),
@@ -142,7 +142,7 @@ def compute(plan: Plan, seed: int, said: Callable[[str], None]) -> ToyTables:
 
 
 def draw(tables: ToyTables) -> Iterator[tuple[str, Figure]]:
-    """Name and figure, one after another."""
+    """Draw the figures one by one; yields name and figure."""
     yield "figure4", toy_figures.figure4(tables.two_gaussians, tables.minima)
     yield from toy_figures.error_figures(tables.bound_error)
     yield "bound_error_optimum", toy_figures.optimum_figure(tables.optimum, tables.objective_optimum)
@@ -151,7 +151,7 @@ def draw(tables: ToyTables) -> Iterator[tuple[str, Figure]]:
 
 
 def _write_table(rows: Sequence[Any], stem: Path) -> None:
-    """``stem.csv`` and ``stem.json``, one record for each row."""
+    """Write ``stem.csv`` and ``stem.json``, one record per row."""
     records = [dataclasses.asdict(row) for row in rows]
     text = io.StringIO()
     writer = csv.DictWriter(text, list(records[0]), lineterminator="\n")

@@ -1,4 +1,4 @@
-"""Claims C4 and C8 of the paper, judged by computation alone: no training, so no seeds to disagree."""
+"""Claims C4 and C8 of the paper, judged by computation alone: nothing is trained, so no seeds are needed."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Literal
 from wiseale.experiments.bounds.optimum import ObjectiveOptimumRow, OptimumRow
 from wiseale.experiments.bounds.two_gaussians import TOLERANCE, MinimumRow
 
-WIDE = 2.0  # largest over smallest sigma for a range to be called wide
-CLOSE = 0.01  # nats per dimension between bound and exact value for the one to have approached the other
+WIDE = 2.0  # a range of sigma is wide if largest / smallest exceeds this
+CLOSE = 0.01  # the bound has approached the exact value if it is within this many nats per dimension
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """A claim, whether it held, and the numbers behind."""
+    """A claim, whether it held, and the numbers that decide it."""
 
     claim: str
     verdict: Literal["held", "not held"]

@@ -1,4 +1,4 @@
-"""Figures of the bound analysis, made from its tables."""
+"""Figures of the bound analysis, drawn from its tables."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from itertools import groupby
 import numpy as np
 from matplotlib.figure import Figure
 
-from wiseale.experiments.bounds.error import PARTLY_APART, ErrorRow, rows_of
+from wiseale.experiments.bounds.error import PARTIAL_OVERLAP, ErrorRow, rows_varying
 from wiseale.experiments.bounds.limits import COLLAPSE_PER_DIMENSION, BiasRow, SaturationRow
 from wiseale.experiments.bounds.optimum import ObjectiveOptimumRow, OptimumRow
 from wiseale.experiments.bounds.two_gaussians import MinimumRow, TwoGaussiansRow
-from wiseale.figures.bounds import LOOKS, Curve, Look, Panel, curve_panels, numbered_look, tightest_map
+from wiseale.figures.bounds import LINE_STYLES, Curve, LineStyle, Panel, curve_panels, numbered_style, tightest_map
 from wiseale.figures.style import PALETTE
 from wiseale.figures.toy import Mixture, two_gaussians
 
@@ -32,14 +32,14 @@ def figure4(curve: Sequence[TwoGaussiansRow], minima: Sequence[MinimumRow]) -> F
     mixtures = [Mixture(letter, f"{name}, σ = {s:.2f}", (-1.0, 1.0), (s, s)) for letter, name, s in chosen]
     sigma = [row.sigma for row in curve]
     names = ("aevb", "exact", "jensen", "bhattacharyya", "pairwise_kl")
-    curves = [Curve(LOOKS[name], sigma, [getattr(row, name) for row in curve]) for name in names]
+    curves = [Curve(LINE_STYLES[name], sigma, [getattr(row, name) for row in curve]) for name in names]
     title = "(d) prior terms of two posteriors at μ = ±1"
     return two_gaussians(mixtures, Panel(title, "σ", "nats", curves, "linear", y_range=(-0.2, 1.6)))
 
 
 def error_figures(rows: Sequence[ErrorRow]) -> Iterator[tuple[str, Figure]]:
     """Name and figure: errors against sigma, separation, batch size and latent dimension; the map of the tightest."""
-    by_sigma, apart, batches = (_by_dimension(rows_of(rows, v)) for v in ("sigma", "separation", "batch_size"))
+    by_sigma, apart, batches = (_by_dimension(rows_varying(rows, v)) for v in ("sigma", "separation", "batch_size"))
     panels = [_values(by_sigma[1])] + [
         _errors(by_sigma[d], f"d = {d}: errors", "σ", lambda row: row.sigma) for d in (1, 2)
     ]
@@ -55,8 +55,8 @@ def error_figures(rows: Sequence[ErrorRow]) -> Iterator[tuple[str, Figure]]:
     yield "bound_error_batch_size", curve_panels(panels)
 
     panels = []
-    for ratio in (0.1 * PARTLY_APART, 1.0, PARTLY_APART):
-        part = [row for row in rows_of(rows, "separation") if math.isclose(_ratio(row), ratio)]
+    for ratio in (0.1 * PARTIAL_OVERLAP, 1.0, PARTIAL_OVERLAP):
+        part = [row for row in rows_varying(rows, "separation") if math.isclose(_ratio(row), ratio)]
         title = f"spread/σ = {ratio:.3g}"
         panels.append(_errors(part, title, "latent dimension d", lambda row: row.latent_dim, 4, per_dimension=True))
     yield "bound_error_latent_dim", curve_panels(panels)
@@ -67,21 +67,21 @@ def error_figures(rows: Sequence[ErrorRow]) -> Iterator[tuple[str, Figure]]:
 
 
 def saturation_figure(rows: Sequence[SaturationRow]) -> Figure:
-    """What the aggregate saves over the mean AEVB KL, for posteriors apart."""
+    """Saving of the aggregate KL over the mean AEVB KL, for posteriors that do not overlap."""
     groups = {d: list(group) for d, group in groupby(rows, lambda row: row.latent_dim)}
     first = next(iter(groups.values()))
-    curves = [Curve(LOOKS["exact"], _m(first), [row.exact for row in first])]
-    curves += [Curve(LOOKS["bhattacharyya"], _m(first), [row.bhattacharyya for row in first])]
-    for number, (d, group) in zip((0, 2, 3, 4), groups.items(), strict=False):  # 1 would look like bhattacharyya
-        look = numbered_look(number, f"jensen, d = {d}")
-        curves.append(Curve(look, _m(group), [row.jensen for row in group]))
+    curves = [Curve(LINE_STYLES["exact"], _batch_sizes(first), [row.exact for row in first])]
+    curves += [Curve(LINE_STYLES["bhattacharyya"], _batch_sizes(first), [row.bhattacharyya for row in first])]
+    for number, (d, group) in zip((0, 2, 3, 4), groups.items(), strict=False):  # 1 is the style of bhattacharyya
+        style = numbered_style(number, f"jensen, d = {d}")
+        curves.append(Curve(style, _batch_sizes(group), [row.jensen for row in group]))
     level = (0.0, "no saving: the mean AEVB KL itself")
     panel = Panel("", "posteriors M, all apart", "saving over the mean AEVB KL (nats)", curves, x_base=4, level=level)
     return curve_panels([panel], 5.0, 4.2, 2)
 
 
 def bias_figure(rows: Sequence[BiasRow]) -> Figure:
-    """How far a batch's aggregate KL is above the dataset's, between its analytic floor and ceiling."""
+    """Batch KL − dataset KL against the batch size, within its analytic floor and ceiling."""
     panels = []
     sigmas = sorted({row.sigma for row in rows})
     for d, group in groupby(rows, lambda row: row.latent_dim):
@@ -90,8 +90,10 @@ def bias_figure(rows: Sequence[BiasRow]) -> Figure:
         for sigma, some in groupby(of_dimension, lambda row: row.sigma):
             part = list(some)
             low = [max(row.floor, 1e-4) for row in part]
-            look = numbered_look(sigmas.index(sigma), f"σ = {sigma:g}")
-            curves.append(Curve(look, _m(part), [row.exact for row in part], low, [row.ceiling for row in part]))
+            style = numbered_style(sigmas.index(sigma), f"σ = {sigma:g}")
+            curves.append(
+                Curve(style, _batch_sizes(part), [row.exact for row in part], low, [row.ceiling for row in part])
+            )
         panels.append(
             Panel(
                 f"d = {d}, {of_dimension[0].dataset_size} posteriors that tile the prior",
@@ -111,16 +113,16 @@ def optimum_figure(optima: Sequence[OptimumRow], objective: Sequence[ObjectiveOp
     curves = []
     for number, (d, group) in enumerate(groupby(optima, lambda row: row.latent_dim)):
         part = list(group)
-        bound = Look(f"bound, d = {d}", PALETTE[number], "-", "os"[number])
-        exact = Look(f"exact, d = {d}", PALETTE[number], "--", "^v"[number])
-        curves.append(Curve(bound, _m(part), [row.bound for row in part]))
-        curves.append(Curve(exact, _m(part), [row.exact for row in part]))
+        bound = LineStyle(f"bound, d = {d}", PALETTE[number], "-", "os"[number])
+        exact = LineStyle(f"exact, d = {d}", PALETTE[number], "--", "^v"[number])
+        curves.append(Curve(bound, _batch_sizes(part), [row.bound for row in part]))
+        curves.append(Curve(exact, _batch_sizes(part), [row.exact for row in part]))
     left = Panel("at the bound's minimum", "posteriors M", "nats", curves, y_scale="log", x_base=4)
     curves = []
     for number, (m, some) in enumerate(groupby(objective, lambda row: row.batch_size)):
         found = list(some)
-        look = numbered_look(4 + number, f"bound − exact, d = 1, M = {m}")
-        curves.append(Curve(look, [row.x_sigma for row in found], [row.gap for row in found]))
+        style = numbered_style(4 + number, f"bound − exact, d = 1, M = {m}")
+        curves.append(Curve(style, [row.x_sigma for row in found], [row.gap for row in found]))
     level = (COLLAPSE_PER_DIMENSION, "½(1 − ln 2): all apart, or all collapsed")
     right = Panel(
         "at the objective's minimum", "x_sigma of the likelihood", "bound − exact (nats)", curves, level=level
@@ -136,7 +138,7 @@ def _ratio(row: ErrorRow) -> float:
     return row.spread / row.sigma
 
 
-def _m(rows: Sequence[SaturationRow] | Sequence[BiasRow] | Sequence[OptimumRow]) -> list[float]:
+def _batch_sizes(rows: Sequence[SaturationRow] | Sequence[BiasRow] | Sequence[OptimumRow]) -> list[float]:
     return [row.batch_size for row in rows]
 
 
@@ -152,7 +154,7 @@ def _values(rows: Sequence[ErrorRow]) -> Panel:
         "pairwise_kl": [row.pairwise_kl for row in rows],
     }
     curves = [
-        Curve(LOOKS[name], sigma, [row.exact + error for row, error in zip(rows, errors, strict=True)])
+        Curve(LINE_STYLES[name], sigma, [row.exact + error for row, error in zip(rows, errors, strict=True)])
         for name, errors in columns.items()
     ]
     return Panel(f"d = {rows[0].latent_dim}: values", "σ", "nats", curves, y_range=(-0.4, 4.2))
@@ -179,7 +181,7 @@ def _errors(
     curves = []
     for name, errors in columns.items():
         y = [error / row.latent_dim for error, row in zip(errors, rows, strict=True)] if per_dimension else errors
-        curves.append(Curve(LOOKS[name], x, y))
+        curves.append(Curve(LINE_STYLES[name], x, y))
     y_label = "|error| / d (nats)" if per_dimension else "|error| (nats)"
-    top = max(max(curve.y) for curve in curves if curve.look is not LOOKS["mc"])  # its error can dwarf the others
+    top = max(max(curve.y) for curve in curves if curve.style is not LINE_STYLES["mc"])  # mc may dwarf the others
     return Panel(title, x_label, y_label, curves, x_base=x_base, y_range=(0, 1.08 * top))

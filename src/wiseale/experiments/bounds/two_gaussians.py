@@ -1,4 +1,4 @@
-"""The paper's toy: two posteriors at mu = ±1 whose common sigma varies, under AEVB's prior term and WiSE-ALE's."""
+"""The paper's toy example: AEVB's and WiSE-ALE's prior terms of two posteriors at mu = ±1 against their sigma."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TOLERANCE = 0.1  # nats above a minimum that still count as low
 
 @dataclass(frozen=True)
 class TwoGaussiansRow:
-    """Every value at one sigma, nats. ``information`` is I(x; z) = aevb − exact, at most log 2."""
+    """The prior terms at one sigma, nats; ``information`` is I(x; z) = aevb − exact, at most log 2."""
 
     sigma: float
     aevb: float
@@ -30,9 +30,9 @@ class TwoGaussiansRow:
 
 @dataclass(frozen=True)
 class MinimumRow:
-    """Where a value is smallest over sigma, and the sigmas around it where it is within ``TOLERANCE`` of that.
+    """The minimum of a quantity over sigma, and the range of sigma where it is within ``TOLERANCE`` of that minimum.
 
-    ``under_aevb_from`` and ``under_aevb_to`` bound the sigmas where it is no larger than AEVB's own minimum, 0.5.
+    It is at most AEVB's own minimum, 0.5, for sigma from ``under_aevb_from`` to ``under_aevb_to``.
     """
 
     quantity: str
@@ -44,8 +44,8 @@ class MinimumRow:
     under_aevb_to: float
 
 
-def pair(sigma: float) -> Posterior:
-    """Two posteriors at −1 and 1."""
+def two_posteriors(sigma: float) -> Posterior:
+    """Two posteriors at mu = −1 and 1 with a common sigma."""
     mu = torch.tensor([[-1.0], [1.0]], dtype=torch.float64)
     return Posterior(mu, torch.full_like(mu, sigma))
 
@@ -60,14 +60,14 @@ QUANTITIES: dict[str, Callable[[Posterior], float]] = {
 
 
 def two_gaussians_row(sigma: float) -> TwoGaussiansRow:
-    """All values at one sigma."""
-    q = pair(sigma)
+    """All prior terms at one sigma."""
+    q = two_posteriors(sigma)
     values = {name: quantity(q) for name, quantity in QUANTITIES.items()}
     return TwoGaussiansRow(sigma, **values, information=values["aevb"] - values["exact"])
 
 
 def two_gaussians_curve(points: int) -> list[TwoGaussiansRow]:
-    """Figure 4(d): sigma from 0.1 to 1.6, evenly."""
+    """The curves of Figure 4(d): equally spaced sigma from 0.1 to 1.6."""
     return [two_gaussians_row(float(sigma)) for sigma in np.linspace(0.1, 1.6, points)]
 
 
@@ -78,17 +78,17 @@ def minima() -> list[MinimumRow]:
     for name, quantity in QUANTITIES.items():
 
         def value(sigma: float, of: Callable[[Posterior], float] = quantity) -> float:
-            return of(pair(sigma))
+            return of(two_posteriors(sigma))
 
-        at = _lowest(value, 0.05, 3.0)
-        low = [_crossing(value, value(at) + TOLERANCE, at, end) for end in (0.05, 3.0)]
-        under = [_crossing(value, max(aevb_minimum, value(at)), at, end) for end in (0.05, 3.0)]
+        at = _golden_section(value, 0.05, 3.0)
+        low = [_bisect(value, value(at) + TOLERANCE, at, end) for end in (0.05, 3.0)]
+        under = [_bisect(value, max(aevb_minimum, value(at)), at, end) for end in (0.05, 3.0)]
         rows.append(MinimumRow(name, at, value(at), *low, *under))
     return rows
 
 
-def _lowest(value: Callable[[float], float], low: float, high: float) -> float:
-    """Golden-section search; every quantity here has one minimum in sigma."""
+def _golden_section(value: Callable[[float], float], low: float, high: float) -> float:
+    """Minimise by golden-section search; every quantity here has a single minimum in sigma."""
     ratio = (5**0.5 - 1) / 2
     while high - low > 1e-7:
         left, right = high - ratio * (high - low), low + ratio * (high - low)
@@ -96,8 +96,8 @@ def _lowest(value: Callable[[float], float], low: float, high: float) -> float:
     return (low + high) / 2
 
 
-def _crossing(value: Callable[[float], float], level: float, inside: float, outside: float) -> float:
-    """Bisection for the sigma between a point where the value is at most the level and one where it is above."""
+def _bisect(value: Callable[[float], float], level: float, inside: float, outside: float) -> float:
+    """Find by bisection where the value reaches the level, between a sigma at or below it and one above."""
     while abs(outside - inside) > 1e-6:
         middle = (inside + outside) / 2
         inside, outside = (middle, outside) if value(middle) <= level else (inside, middle)
