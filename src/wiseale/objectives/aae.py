@@ -1,4 +1,4 @@
-"""AAE, the adversarial auto-encoder (Makhzani et al. 2016): reconstruction and fooling the critic take turns."""
+"""AAE, the adversarial auto-encoder (Makhzani et al. 2016): reconstruction and adversarial steps alternate."""
 
 from __future__ import annotations
 
@@ -11,18 +11,23 @@ from torch import Tensor
 from wiseale.config import setting
 from wiseale.likelihoods import Likelihood
 from wiseale.objectives.critic import Adversary, Critic
-from wiseale.objectives.terms import ObjectiveCall, Terms, WeightedObjective
+from wiseale.objectives.encoder_choice import EncoderChoice
+from wiseale.objectives.terms import ObjectiveCall, Terms
 from wiseale.posterior import Posterior
 
 
 @dataclass(frozen=True)
-class Aae(WeightedObjective):
-    """Per batch: (1) encoder and decoder on mean_i(−log p(x_i|z_i)), (2) the critic, (3) the encoder on −mean log D(z).
+class Aae(EncoderChoice):
+    """Three steps per batch.
 
-    (1) is the paper's reconstruction phase, (2) and (3) its regularisation phase (section 2 there). The loss is that
-    of (1), so the prior's weight is 0: ``prior`` is −mean log D(z) before the steps, reported and never added; what (2)
-    and (3) minimise is logged as critic_loss and encoder_loss. How strongly the prior binds is set by encoder_lr. A
-    critic of two layers of 1000 is the paper's; its SGD with momentum is Adam here, so the learning rates are ours.
+    1. Encoder and decoder minimise mean_i(−log p(x_i|z_i)): the paper's reconstruction phase (its section 2).
+    2. The critic D learns to distinguish codes from draws of the prior.
+    3. The encoder minimises −mean_i log D(z_i); 2 and 3 are the paper's regularisation phase.
+
+    The loss is that of step 1, so the prior has weight 0: ``prior`` is −mean_i log D(z_i) before the steps, logged but
+    not added. The losses of steps 2 and 3 are logged as critic_loss and encoder_loss. encoder_lr sets the strength of
+    the prior. The critic's two layers of 1000 units are the paper's; it uses SGD with momentum where we use Adam, so
+    the learning rates are ours.
     """
 
     encoder: Literal["gaussian", "deterministic"] = setting(
@@ -33,17 +38,12 @@ class Aae(WeightedObjective):
     critic_lr: float = setting(5e-4, "learning rate of the critic's Adam", above=0)
     encoder_lr: float = setting(5e-4, "learning rate of the Adam for the encoder's own step", above=0)
 
-    @property
-    def stochastic(self) -> bool:
-        """Whether the encoder has a width."""
-        return self.encoder == "gaussian"
-
     def build(self, x_shape: tuple[int, ...], latent_dim: int) -> ObjectiveCall:
         """The objective with a fresh critic."""
         return _Aae(Critic(latent_dim, self.critic_layers, self.critic_width), self.critic_lr, self.encoder_lr)
 
     def effective_weight(self, batch_size: int, n_samples: int) -> float:
-        """0: the prior acts in steps of its own."""
+        """0: the prior acts through steps 2 and 3, not through the loss."""
         return 0.0
 
 
@@ -57,5 +57,5 @@ class _Aae(Adversary):
         *,
         generator: torch.Generator | None = None,
     ) -> Terms:
-        """The terms for a batch: reconstruction alone is in the graph."""
+        """The terms for a batch; only the reconstruction has a gradient."""
         return Terms(-likelihood.log_prob(x), self.encoder_loss(z.detach()), 0.0)

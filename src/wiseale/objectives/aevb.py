@@ -1,4 +1,4 @@
-"""AEVB, the variational auto-encoder (Kingma & Welling 2014): every posterior is held to the prior."""
+"""AEVB, the variational auto-encoder (Kingma & Welling 2014): the prior constrains every single posterior."""
 
 from __future__ import annotations
 

@@ -20,10 +20,11 @@ from wiseale.priors import StandardNormal
 class BetaTcVae(WeightedObjective):
     """mean_i(−log p(x_i|z_i)) + MI + β·TC + dimension-wise KL: the paper's objective with its α = γ = 1.
 
-    Their sum at β = 1 is the mean AEVB KL (the paper's eq. 2), here in closed form, so the prior is KL + (β − 1)·TC.
-    TC = E[log q(z) − Σ_k log q(z_k)] is taken at the given z with q the batch's own aggregate posterior. The paper's
-    minibatch-weighted sampling subtracts log N from each log q: a constant, with the same gradient. Without it MI, at
-    most log M, and TC mean what they say for the batch.
+    MI is the mutual information I(x; z) and TC the total correlation. At β = 1 the three terms sum to the mean AEVB KL
+    (the paper's eq. 2), which has a closed form, so the prior term is KL + (β − 1)·TC.
+    TC = E[log q(z) − Σ_k log q(z_k)] is estimated at the given z, with the batch's aggregate posterior as q. The
+    paper's minibatch-weighted sampling subtracts the constant log N from each log q, which does not change the
+    gradient; without it MI (at most log M) and TC are those of the batch.
     """
 
     beta: float = setting(6.0, "weight of the total correlation (6: the paper's choice for dSprites)", above=0)
@@ -39,7 +40,7 @@ class BetaTcVae(WeightedObjective):
         *,
         generator: torch.Generator | None = None,
     ) -> Terms:
-        """The terms for a batch; the three parts, each at the given z, are reported as details."""
+        """The terms for a batch; MI, TC and the dimension-wise KL, estimated at the given z, are the details."""
         kl = kl_posterior_prior(posterior).mean()
         joint, product = log_aggregate(posterior, z), log_aggregate_marginals(posterior, z).sum(-1)
         total_correlation = (joint - product).mean()

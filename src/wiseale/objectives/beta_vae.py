@@ -19,7 +19,8 @@ from wiseale.posterior import Posterior
 class BetaVae(WeightedObjective):
     """mean_i(−log p(x_i|z_i)) + β · mean_i D_KL[q(z|x_i) ‖ p(z)].
 
-    β = ``"1/M"`` is the control for WiSE-ALE as written: where posteriors do not overlap, the two have one gradient.
+    β = ``"1/M"`` is the control for WiSE-ALE with the paper's weight 1/M: where posteriors do not overlap, both
+    objectives have the same gradient.
     """
 
     beta: float | Literal["1/M", "1/N"] = setting(4.0, "weight of the KL", above=0)

@@ -1,4 +1,4 @@
-"""The network that tells codes from draws of the prior, and the steps against it that adversarial systems share."""
+"""The critic, which distinguishes codes from draws of the prior, and the losses that adversarial systems share."""
 
 from __future__ import annotations
 
@@ -16,10 +16,13 @@ from wiseale.processes.collectives import draw_rows
 
 
 class Critic(nn.Module):
-    """D: the logit of "drawn from the prior" for codes (M, d_z), (M,); hidden layers of one width with ReLU.
+    """D: codes (M, d_z) → logits (M,) of "drawn from the prior"; hidden layers of equal width with ReLU.
 
-    With ``add_norm``, −‖z‖²/2 is added to the logit: up to a constant log p(z), so that the layers have to learn the
-    codes' own density only (Tolstikhin et al. 2018 do so for CelebA).
+    With ``add_norm``, −‖z‖²/2 (log p(z) up to a constant) is added to the logit, so that the layers need to learn only
+    the density of the codes (Tolstikhin et al. 2018 do so for CelebA).
+
+    >>> Critic(latent_dim=2, layers=1, width=8)(torch.zeros(5, 2)).shape
+    torch.Size([5])
     """
 
     def __init__(self, latent_dim: int, layers: int, width: int, add_norm: bool = False) -> None:
@@ -30,15 +33,15 @@ class Critic(nn.Module):
         self.add_norm = add_norm
 
     def forward(self, z: Tensor) -> Tensor:
-        """The logits of a batch."""
+        """The logits of a batch of codes, (M,)."""
         logit: Tensor = self.layers(z).squeeze(-1)
         return logit - 0.5 * z.square().sum(-1) if self.add_norm else logit
 
 
 class Adversary(nn.Module):
-    """A critic with its learning rate and losses; the systems add what the loop calls on a batch.
+    """A critic with its learning rate and losses; subclasses add ``forward``, which returns the terms of a batch.
 
-    Losses are mean binary cross-entropies in nats, written BCE(D(z), label) with the label 1 for the prior.
+    Losses are mean binary cross-entropies in nats, written BCE(D(z), label); draws of the prior have label 1.
     """
 
     couples_batch: ClassVar[bool] = False
@@ -55,13 +58,13 @@ class Adversary(nn.Module):
         return self.critic.parameters()
 
     def critic_loss(self, z: Tensor, generator: torch.Generator) -> Tensor:
-        """critic_weight · [BCE(D(z_p), 1) + BCE(D(z), 0)] with as many draws z_p from the prior as codes, ()."""
+        """critic_weight · [BCE(D(z_p), 1) + BCE(D(z), 0)] with M codes z and M draws z_p from the prior, ()."""
         z_prior = draw_rows(len(z), lambda n: StandardNormal(z.shape[1]).sample(n, generator)).to(z)
         logit_prior, logit = self.critic(z_prior), self.critic(z.detach())
         return self.critic_weight * (F.softplus(-logit_prior).mean() + F.softplus(logit).mean())
 
     def encoder_loss(self, z: Tensor, generator: torch.Generator | None = None) -> Tensor:
-        """BCE(D(z), 1) = −mean log D(z), (): the form that does not saturate. The critic's weights get no gradient."""
-        held = {name: weight.detach() for name, weight in self.critic.named_parameters()}
-        logit: Tensor = functional_call(self.critic, held, (z,))
+        """BCE(D(z), 1) = −mean log D(z), (), the non-saturating loss; the critic's weights get no gradient."""
+        frozen = {name: weight.detach() for name, weight in self.critic.named_parameters()}
+        logit: Tensor = functional_call(self.critic, frozen, (z,))
         return F.softplus(-logit).mean()

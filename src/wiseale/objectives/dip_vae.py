@@ -1,4 +1,4 @@
-"""DIP-VAE (Kumar et al. 2018): AEVB, and the covariance of the codes is held to the identity."""
+"""DIP-VAE (Kumar et al. 2018): AEVB with a penalty that pulls the covariance of the codes to the identity."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from wiseale.posterior import Posterior
 class DipVae(WeightedObjective):
     """mean_i(−log p(x_i|z_i)) + mean_i KL_i + λ_od Σ_{k≠l} Cov_kl² + λ_d Σ_k (Cov_kk − 1)².
 
-    Cov is that of the posterior means over the batch (DIP-VAE-I, the paper's eq. 6) or of the aggregate posterior,
-    Cov(mu) + diag mean σ² (DIP-VAE-II, eq. 7). ``lambda_d=none`` is the paper's 10·λ_od for I and λ_od for II; it tries
-    several λ_od, of which 10 is one.
+    Cov is the covariance over the batch of the posterior means (DIP-VAE-I, the paper's eq. 6), or of the aggregate
+    posterior, Cov(mu) + diag(mean σ²) (DIP-VAE-II, eq. 7). ``lambda_d=none`` stands for the paper's 10·λ_od (I) or λ_od
+    (II). The default λ_od is one of those the paper tries.
     """
 
     kind: Literal["i", "ii"] = setting("i", "covariance of the means (i) or of the aggregate posterior (ii)")

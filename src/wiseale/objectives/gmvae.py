@@ -1,6 +1,6 @@
-"""GMVAE (Dilokthanakul et al. 2016): a prior of its own, a mixture of Gaussians that a second code w moves about.
+"""GMVAE (Dilokthanakul et al. 2016): the prior is a learned mixture of Gaussians, conditioned on a second code w.
 
-Their names against ours: data y → x, code x → z, w → w, cluster z → y.
+The paper's symbols → ours: data y → x, code x → z, w → w, cluster z → y.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from wiseale.objectives.terms import ObjectiveCall, Terms, WeightedObjective
 from wiseale.posterior import LOG_2PI, Posterior
 from wiseale.processes.collectives import draw_rows
 
-_SIGMA_MIN = 1e-3  # of the prior's components: a component that shrank to a point would make the bound infinite
+_SIGMA_MIN = 1e-3  # floor of the components' sigma: a component of width 0 would make the bound infinite
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Gmvae(WeightedObjective):
     """w ~ N(0, I), y ~ Cat(1/K), z|w,y ~ N(mu_y(w), sigma_y²(w)), x|z; inferred by q(z|x), q(w|x), Bayes' rule for y.
 
     The authors' released settings for MNIST: clusters=15, w_dim=150, hidden=500,500, prior_hidden=500,
-    minimum_z_prior=0.5, with a code of 200. The defaults here are sized for a CPU.
+    minimum_z_prior=0.5, and 200 latent dimensions. The defaults here are sized for a CPU.
     """
 
     clusters: int = setting(10, "components K of the prior", minimum=1)
@@ -47,7 +47,7 @@ class Gmvae(WeightedObjective):
 
 
 class MixturePrior(nn.Module):
-    """The networks of a GMVAE beside its encoder and decoder, its terms, and draws from its prior."""
+    """The networks of a GMVAE other than its encoder and decoder; computes its terms and samples its prior."""
 
     couples_batch: ClassVar[bool] = False
 
@@ -71,7 +71,7 @@ class MixturePrior(nn.Module):
         *,
         generator: torch.Generator | None = None,
     ) -> Terms:
-        """The terms for a batch, at the given z and one draw of w: their eq. 4, term by term in ``details``."""
+        """The terms for a batch, at the given z and one draw of w: the paper's eq. 4, each term in ``details``."""
         q_w = self.encode_w(x)
         w = q_w.sample(draw_rows(len(x), lambda n: _normal((n, self.settings.w_dim), generator)).to(q_w.mu))
         log_components = self.log_components(z, w)
@@ -109,7 +109,7 @@ class MixturePrior(nn.Module):
 
     @torch.no_grad()
     def sample_prior(self, n: int, generator: torch.Generator | None = None) -> Tensor:
-        """Draw n codes: w, then the cluster, then z, (n, d_z)."""
+        """Draw n codes (n, d_z) from the prior: w, then the cluster y, then z."""
         like = next(self.parameters())
         mu, sigma = self.components(_normal((n, self.settings.w_dim), generator).to(like))
         cluster = torch.randint(self.settings.clusters, (n,), generator=generator).to(like.device)
@@ -122,5 +122,5 @@ def _layers(widths: tuple[int, ...], activation: type[nn.Module]) -> list[nn.Mod
 
 
 def _normal(shape: tuple[int, int], generator: torch.Generator | None) -> Tensor:
-    """Standard normal noise, drawn on the CPU in float32 whatever the device and dtype."""
+    """Standard normal noise, drawn on the CPU in float32 for any device and dtype."""
     return torch.randn(shape, generator=generator)

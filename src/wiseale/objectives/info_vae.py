@@ -1,4 +1,4 @@
-"""InfoVAE (Zhao et al. 2019): AEVB's KL is weakened, and the codes as a whole are held to the prior instead."""
+"""InfoVAE (Zhao et al. 2019): AEVB with a weaker KL, and an MMD between the batch's codes and the prior."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from wiseale.priors import StandardNormal
 class InfoVae(WeightedObjective):
     """mean_i(−log p(x_i|z_i)) + (1 − α)·mean_i KL_i + (α + λ − 1)·MMD²(codes, draws from the prior).
 
-    α = 0, λ = 1 is AEVB; α = 1 is the paper's MMD-VAE, here WAE-MMD with a Gaussian encoder and weight λ. The kernel is
-    WAE-MMD's, so that the systems differ in their objective alone (the authors' code has one Gaussian kernel instead);
-    the defaults lie between the two limits and are ours.
+    α = 0, λ = 1 is AEVB; α = 1 is the paper's MMD-VAE, which equals WAE-MMD with a Gaussian encoder and weight λ. The
+    kernel is WAE-MMD's, so that the systems differ only in their objective (the authors' code uses a Gaussian kernel).
+    The defaults, between the two limits, are ours.
     """
 
     alpha: float = setting(0.5, "α: how much of AEVB's KL is given up, 0 to 1", minimum=0)
@@ -47,7 +47,7 @@ class InfoVae(WeightedObjective):
         *,
         generator: torch.Generator | None = None,
     ) -> Terms:
-        """The terms for a batch; as many draws from the prior as codes."""
+        """The terms for a batch; the prior is sampled as often as there are codes."""
         kl = kl_posterior_prior(posterior).mean()
         mmd = squared_mmd(z, StandardNormal(z.shape[1]).sample(len(z), generator).to(z))
         prior = (1 - self.alpha) * kl + (self.alpha + self.lambda_mmd - 1) * mmd

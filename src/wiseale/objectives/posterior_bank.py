@@ -1,4 +1,4 @@
-"""The last thousands of posteriors: a stand-in for the dataset's aggregate that a batch alone cannot be."""
+"""A bank of the most recent posteriors: its aggregate is closer to the dataset's than that of one batch."""
 
 from __future__ import annotations
 
@@ -21,16 +21,17 @@ BOUNDS: dict[str, tuple[BankBound, ...]] = {
 
 
 class PosteriorBank(nn.Module):
-    """The aggregate KL of the newest ``size`` posteriors, the batch's own among them; gradients reach the batch alone.
+    """The aggregate KL of the newest ``size`` posteriors, including the batch's; only the batch receives gradients.
 
-    Every call puts the batch in the place of the oldest entries. In training it stays there; in evaluation the bank is
-    left as it was, so that a held-out batch is measured inside a mixture like the one it was trained in, and twice
-    alike. While the bank fills, the mixture has as many components as there are entries.
+    Every call replaces the oldest entries by the batch. In training mode the bank keeps it; in evaluation mode the bank
+    is left unchanged, so that a held-out batch is measured in the mixture used in training, and repeated calls agree.
+    While the bank fills, the mixture has as many components as there are entries.
 
     Attributes:
-        mu: means of the entries, (size, d_z); likewise sigma.
-        level: ℓ_j of each entry when it entered, one row for each analytic bound in use, (bounds, size).
-        seen: posteriors that ever entered, (); the next goes to ``seen % size``.
+        mu: means of the entries, (size, d_z).
+        sigma: standard deviations of the entries, (size, d_z).
+        level: ℓ_j of each entry when it was stored, one row per analytic bound in use, (bounds, size).
+        seen: number of posteriors stored so far, (); the next goes to row ``seen % size``.
     """
 
     mu: Tensor
@@ -49,7 +50,7 @@ class PosteriorBank(nn.Module):
         self.register_buffer("seen", torch.zeros((), dtype=torch.int64))
 
     def forward(self, posterior: Posterior, z: Tensor) -> Tensor:
-        """The bank's aggregate KL as the estimator has it, nats, (); ``mc`` is taken at the given z."""
+        """The aggregate KL of the bank with the chosen estimator, nats, (); ``mc`` uses the given z."""
         seen, size = int(self.seen), len(self.mu)
         refuse_small_bank(size, len(posterior))
         count = min(size, seen + len(posterior))
@@ -82,11 +83,11 @@ class PosteriorBank(nn.Module):
 
 
 def _over_the_bank(bank: Posterior, level: Tensor, bound: BankBound) -> float:
-    """The bound of the whole bank less its cross-entropy: by it "tightest" chooses, as a batch's own would mislead."""
+    """The bound of the whole bank minus its cross-entropy; "tightest" chooses by it, not by the batch's own."""
     return float(level.mean() - (bank.entropy().mean() if bound == "bhattacharyya" else 0.0))
 
 
 def refuse_small_bank(size: int, batch_size: int) -> None:
-    """A batch must find room in the bank."""
+    """Raise if a batch is larger than the bank."""
     if size < batch_size:
         raise ConfigError(f"bank_size must be at least the batch size, got {size} for batches of {batch_size}")

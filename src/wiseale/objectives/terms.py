@@ -1,4 +1,4 @@
-"""What every objective returns, and what the training loop may ask of one."""
+"""The terms that every objective returns, and the interface between objectives and the training loop."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ Weight = float | Literal["paper", "1/M", "1/N"]
 
 @dataclass(frozen=True)
 class Terms:
-    """The parts of a loss, kept apart: nats per observation.
+    """The terms of a loss, kept apart, in nats per observation.
 
     Attributes:
         reconstruction: −log p(x_i|z_i), (M,).
-        prior: the divergence of this objective from the prior, ().
-        weight: what the prior is multiplied by.
-        details: further terms by name, logged and never added to the loss.
+        prior: the objective's prior term, a divergence from the prior, ().
+        weight: factor of the prior term in the loss.
+        details: further terms by name, logged but not added to the loss.
     """
 
     reconstruction: Tensor
@@ -44,11 +44,11 @@ class Terms:
 
 
 class ObjectiveCall(Protocol):
-    """What the loop calls on each batch.
+    """The callable that the training loop applies to each batch.
 
-    Where several ranks share a batch, one that couples it is given everyone's posteriors and codes, with this rank's x
-    and likelihood: the prior is to follow from the former alone, the reconstruction from the latter. The others are
-    given this rank's part. Losses are averaged over ranks.
+    With several ranks, an objective that couples the batch receives the posteriors and codes of all ranks, with this
+    rank's x and likelihood: its prior term must depend on the former only, its reconstruction on the latter. Any other
+    objective receives this rank's part of all four. Losses are averaged over ranks.
     """
 
     couples_batch: ClassVar[bool]
@@ -68,38 +68,38 @@ class ObjectiveCall(Protocol):
 
 @runtime_checkable
 class Adversarial(Protocol):
-    """What an objective with a critic offers the loop besides its call: further steps after each auto-encoder step."""
+    """An objective with a critic: it adds a critic step, and possibly an encoder step, after each auto-encoder step."""
 
     critic_lr: float
     encoder_lr: float | None
-    """Learning rate of the encoder's own step after the critic's; None: there is no such step."""
+    """Learning rate of the encoder's step after the critic's; None if there is no such step."""
 
     def critic_parameters(self) -> Iterable[nn.Parameter]:
-        """What the second optimiser changes; the first leaves these alone."""
+        """The parameters of the second optimiser; the first does not change them."""
         ...
 
     def critic_loss(self, z: Tensor, generator: torch.Generator) -> Tensor:
-        """What the critic minimises, given codes (M, d_z) outside the graph, ()."""
+        """The loss of the critic for codes (M, d_z) without gradient, ()."""
         ...
 
     def encoder_loss(self, z: Tensor, generator: torch.Generator) -> Tensor:
-        """What the encoder minimises in its own step, given codes (M, d_z) in the graph, ()."""
+        """The loss of the encoder's own step for codes (M, d_z) with gradient, ()."""
         ...
 
 
 class Objective(Protocol):
-    """A frozen dataclass of hyper-parameters that is one of the systems."""
+    """A compared system: a frozen dataclass of its hyper-parameters."""
 
     couples_batch: ClassVar[bool]
     """Whether the loss of one observation depends on the others (ranks must then share their posteriors)."""
 
     @property
     def stochastic(self) -> bool:
-        """Whether the encoder has a width; without one z = mu."""
+        """Whether the encoder is stochastic; otherwise z = mu."""
         ...
 
     def build(self, x_shape: tuple[int, ...], latent_dim: int) -> ObjectiveCall:
-        """What the loop calls: itself, or an ``nn.Module`` with this objective's own networks, critic or memory."""
+        """The callable for the loop: itself, or an ``nn.Module`` with this objective's networks, critic or bank."""
         ...
 
     def effective_weight(self, batch_size: int, n_samples: int) -> float:
@@ -113,7 +113,7 @@ class Objective(Protocol):
 
 @dataclass(frozen=True)
 class WeightedObjective(Settings):
-    """What objectives without state share: they are what the loop calls, and their weight is one of their settings."""
+    """Base of the objectives: stateless unless ``build`` is overridden; the prior's weight is one of the settings."""
 
     couples_batch: ClassVar[bool] = False
     weight_setting: ClassVar[str | None] = None
@@ -121,11 +121,11 @@ class WeightedObjective(Settings):
 
     @property
     def stochastic(self) -> bool:
-        """Whether the encoder has a width; where that is a setting, the system says so."""
+        """Whether the encoder is stochastic; objectives with a setting for it override this."""
         return True
 
     def build(self, x_shape: tuple[int, ...], latent_dim: int) -> ObjectiveCall:
-        """Itself; objectives with networks or a memory of their own return a module instead."""
+        """Itself; objectives with networks or a bank of their own return a module instead."""
         return self  # type: ignore[return-value]
 
     def effective_weight(self, batch_size: int, n_samples: int) -> float:

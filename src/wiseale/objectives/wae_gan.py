@@ -1,4 +1,4 @@
-"""WAE-GAN (Tolstikhin et al. 2018, Algorithm 1): a critic tells codes from draws of the prior, the encoder fools it."""
+"""WAE-GAN (Tolstikhin et al. 2018, Algorithm 1): the encoder learns to fool a critic that knows the prior."""
 
 from __future__ import annotations
 
@@ -11,16 +11,18 @@ from torch import Tensor
 from wiseale.config import setting
 from wiseale.likelihoods import Likelihood
 from wiseale.objectives.critic import Adversary, Critic
-from wiseale.objectives.terms import ObjectiveCall, Terms, WeightedObjective
+from wiseale.objectives.encoder_choice import EncoderChoice
+from wiseale.objectives.terms import ObjectiveCall, Terms
 from wiseale.posterior import Posterior
 
 
 @dataclass(frozen=True)
-class WaeGan(WeightedObjective):
+class WaeGan(EncoderChoice):
     """mean_i(−log p(x_i|z_i)) + λ · BCE(D(z), 1); after each step D minimises λ·[BCE(D(z_p), 1) + BCE(D(z), 0)].
 
-    Defaults are the paper's for MNIST; for CelebA it has λ = 1 in its units (2.5 here), a width of 1024, ``add_norm``
-    and a critic_lr of 1e-3. λ is converted as for :class:`~wiseale.objectives.wae_mmd.WaeMmd`.
+    BCE is the mean binary cross-entropy; z_p are draws from the prior. Defaults are the paper's for MNIST; for CelebA
+    it has λ = 1 in its units (2.5 here), a width of 1024, ``add_norm`` and a critic_lr of 1e-3. λ is converted as for
+    :class:`~wiseale.objectives.wae_mmd.WaeMmd`.
     """
 
     prior_weight: float = setting(100.0, "λ, weight of the adversarial loss (the paper's MNIST)", above=0)
@@ -33,11 +35,6 @@ class WaeGan(WeightedObjective):
     add_norm: bool = setting(False, "add −‖z‖²/2, the prior's log density, to the critic's logit")
 
     weight_setting: ClassVar[str | None] = "prior_weight"
-
-    @property
-    def stochastic(self) -> bool:
-        """Whether the encoder has a width."""
-        return self.encoder == "gaussian"
 
     def build(self, x_shape: tuple[int, ...], latent_dim: int) -> ObjectiveCall:
         """The objective with a fresh critic."""
@@ -55,5 +52,5 @@ class _WaeGan(Adversary):
         *,
         generator: torch.Generator | None = None,
     ) -> Terms:
-        """The terms for a batch, the critic held."""
+        """The terms for a batch; the critic's weights get no gradient."""
         return Terms(-likelihood.log_prob(x), self.encoder_loss(z), self.critic_weight)

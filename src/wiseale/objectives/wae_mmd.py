@@ -1,29 +1,25 @@
-"""WAE-MMD (Tolstikhin et al. 2018, Algorithm 2): the batch's codes are held to the prior by a kernel distance."""
+"""WAE-MMD (Tolstikhin et al. 2018, Algorithm 2): a maximum mean discrepancy pulls the batch's codes to the prior."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
-import torch
 from torch import Tensor
 
 from wiseale.config import setting
 from wiseale.divergences.samples import squared_mmd
-from wiseale.likelihoods import Likelihood
-from wiseale.objectives.terms import Terms, WeightedObjective
-from wiseale.posterior import Posterior
-from wiseale.priors import StandardNormal
+from wiseale.objectives.encoder_choice import SampleDistance
 
 
 @dataclass(frozen=True)
-class WaeMmd(WeightedObjective):
+class WaeMmd(SampleDistance):
     """mean_i(−log p(x_i|z_i)) + λ · MMD²(codes, draws from the prior), eq. 4 of the paper with its MMD penalty.
 
-    The prior's term has no unit: it is not in nats. The paper's code has 0.05·Σ(x − x_hat)² for a reconstruction, with
+    The squared MMD has no unit: it is not in nats. The paper's code has 0.05·Σ(x − x_hat)² for a reconstruction, with
     λ = 10 (MNIST, x in [0, 1]) and 100 (CelebA, x in [−1, 1]). With c = 1/(2·x_sigma²) and r = their range of x over
-    ours, the same objective is λ_ours = λ·c/(0.05·r²): 100 for MNIST, 250 for CelebA in [0, 1], at x_sigma = 1. A
-    Bernoulli likelihood has no exact conversion; 100 there too.
+    ours, the same objective is λ_ours = λ·c/(0.05·r²): 100 for MNIST, 250 for CelebA in [0, 1], at x_sigma = 1. For a
+    Bernoulli likelihood there is no exact conversion; 100 is used too.
     """
 
     prior_weight: float = setting(
@@ -33,23 +29,6 @@ class WaeMmd(WeightedObjective):
         "deterministic", "z = mu (the paper's), or z ~ N(mu, sigma²)"
     )
 
-    couples_batch: ClassVar[bool] = True
-    weight_setting: ClassVar[str | None] = "prior_weight"
-
-    @property
-    def stochastic(self) -> bool:
-        """Whether the encoder has a width."""
-        return self.encoder == "gaussian"
-
-    def __call__(
-        self,
-        x: Tensor,
-        posterior: Posterior,
-        z: Tensor,
-        likelihood: Likelihood,
-        *,
-        generator: torch.Generator | None = None,
-    ) -> Terms:
-        """The terms for a batch; as many draws from the prior as codes."""
-        z_prior = StandardNormal(z.shape[1]).sample(len(z), generator).to(z)
-        return Terms(-likelihood.log_prob(x), squared_mmd(z, z_prior), self.prior_weight)
+    def distance(self, z: Tensor, z_prior: Tensor) -> Tensor:
+        """Unbiased squared MMD of codes (M, d_z) and draws of the prior (M, d_z), ()."""
+        return squared_mmd(z, z_prior)

@@ -23,12 +23,18 @@ Estimator = Literal["jensen", "bhattacharyya", "tightest", "mc"]
 class WiseAle(WeightedObjective):
     """mean_i(−log p(x_i|z_i)) + weight · D_KL[q(z|B_M) ‖ p(z)], the KL bounded as in eq:KL-UB or estimated.
 
-    The paper's L(B_M), divided by M, has the weight 1/M (``"paper"``): there the prior all but vanishes. The default
-    is 1; ``docs/deviations.md`` says why.
+    q(z|B_M) = (1/M) Σ_i q(z|x_i) is the aggregate posterior of the batch. The paper's L(B_M), divided by M, has the
+    weight 1/M (``"paper"``), at which the prior hardly acts. The default is 1; ``docs/deviations.md`` says why.
 
-    ``aggregate="bank"`` (ours) averages over the last ``bank_size`` posteriors in place of the batch's M, as the
-    derivation, which is about the whole dataset, means; the objective then no longer depends on M. It helps at some
-    hundred posteriors, not at many thousands, and not with ``mc``: ``docs/frontier.md``.
+    ``aggregate="bank"`` (ours) averages over the last ``bank_size`` posteriors instead of the batch's M: the paper's
+    derivation is for the whole dataset. The objective then no longer depends on M. A bank of some hundred posteriors
+    helps; one of many thousands does not, nor does one with ``mc`` (``docs/frontier.md``).
+
+    >>> from wiseale.likelihoods import GaussianFamily
+    >>> q = Posterior(mu=torch.tensor([[-1.0], [1.0]]), sigma=torch.ones(2, 1))
+    >>> x = torch.zeros(2, 3)
+    >>> WiseAle()(x, q, q.mu, GaussianFamily()(x)).prior
+    tensor(0.2735)
     """
 
     estimator: Estimator = setting(
@@ -48,13 +54,13 @@ class WiseAle(WeightedObjective):
             raise SettingError("prior_weight", problem)
 
     def at_scale(self, batch_size: int, n_samples: int) -> Self:
-        """The same objective with its weight as a number."""
+        """The same objective with its weight as a number; refuses a bank smaller than the batch."""
         if self.aggregate == "bank":
             refuse_small_bank(self.bank_size, batch_size)
         return super().at_scale(batch_size, n_samples)
 
     def build(self, x_shape: tuple[int, ...], latent_dim: int) -> ObjectiveCall:
-        """Itself, or a module that remembers posteriors."""
+        """This objective itself, or a module that holds the posterior bank."""
         return BankedWiseAle(self, latent_dim) if self.aggregate == "bank" else self
 
     def __call__(
@@ -66,7 +72,7 @@ class WiseAle(WeightedObjective):
         *,
         generator: torch.Generator | None = None,
     ) -> Terms:
-        """The terms for a batch; ``mc`` is taken at the given z, so it needs no further draw."""
+        """The terms for a batch; the ``mc`` estimate uses the given z, without further draws."""
         if self.aggregate == "bank":
             raise ConfigError(
                 "wise_ale:aggregate=bank remembers posteriors: call what build(x_shape, latent_dim) returns"
@@ -76,7 +82,7 @@ class WiseAle(WeightedObjective):
 
 
 class BankedWiseAle(nn.Module):
-    """WiSE-ALE with the posterior bank as its memory."""
+    """WiSE-ALE with a posterior bank instead of the batch."""
 
     couples_batch: ClassVar[bool] = True
 
@@ -94,11 +100,11 @@ class BankedWiseAle(nn.Module):
         *,
         generator: torch.Generator | None = None,
     ) -> Terms:
-        """The terms for a batch; in training the bank takes up its posteriors."""
+        """The terms for a batch; in training mode the bank stores its posteriors."""
         weight = weight_value(self.settings.prior_weight, len(posterior))
         return Terms(-likelihood.log_prob(x), self.bank(posterior, z), weight)
 
 
 def aggregate_kl(posterior: Posterior, z: Tensor, estimator: Estimator) -> Tensor:
-    """The batch's aggregate KL, bounded analytically or, for ``mc``, estimated at z ~ q, nats, ()."""
+    """The batch's aggregate KL, nats, (): an analytic upper bound or, for ``mc``, an estimate at z ~ q."""
     return kl_aggregate_mc(posterior, z=z) if estimator == "mc" else kl_aggregate_upper_bound(posterior, estimator)

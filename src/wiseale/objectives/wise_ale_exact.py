@@ -1,7 +1,7 @@
-"""WiSE-ALE without the approximation of its reconstruction (the paper's future work): a true lower bound.
+"""WiSE-ALE with the exact reconstruction term (the paper's future work) instead of the approximation: a lower bound.
 
-Its optimum is a decoder that ignores z and returns the data mean, with the aggregate posterior equal to the prior:
-``docs/exact_bound.md`` derives it and shows trained runs.
+At its optimum the decoder ignores z and returns the data mean, and the aggregate posterior equals the prior;
+``docs/exact_bound.md`` derives this and shows trained runs.
 """
 
 from __future__ import annotations
@@ -27,11 +27,12 @@ from wiseale.processes.collectives import gather
 class WiseAleExact(WeightedObjective):
     """mean_i(−(1/M) Σ_j log p(x_j|z_i)) + weight · D_KL[q(z|B_M) ‖ p(z)], eq:reconstruction-likelihood-no-bound.
 
-    With the weight 1/M, −M·loss is (in expectation) at most log p(B_M) = log ∫ p(z) Π_j p(x_j|z) dz: the paper's model,
-    in which a whole batch shares one z. It says nothing about log p(x_i), so it is not comparable with AEVB's ELBO.
+    With the weight 1/M, −M·loss is (in expectation) at most log p(B_M) = log ∫ p(z) Π_j p(x_j|z) dz, the likelihood of
+    the paper's model, in which a whole batch shares one z. It does not bound log p(x_i), so it cannot be compared with
+    AEVB's ELBO.
 
-    ``reconstruction="mixture"`` is −log (1/M) Σ_j p(x_j|z_i), the step between this and the paper's approximation: it
-    asks each code to explain any one observation, and is no bound.
+    ``reconstruction="mixture"`` is −log (1/M) Σ_j p(x_j|z_i), between the exact term and the paper's approximation:
+    each code has to explain any one observation of the batch. It is not a bound.
     """
 
     estimator: Estimator = setting(
@@ -54,14 +55,14 @@ class WiseAleExact(WeightedObjective):
         *,
         generator: torch.Generator | None = None,
     ) -> Terms:
-        """The terms for a batch; ``mc`` is taken at the given z, so it needs no further draw."""
-        everything = gather(x)  # a rank's codes explain the observations of all ranks
+        """The terms for a batch; the ``mc`` estimate uses the given z, without further draws."""
+        everything = gather(x)  # a rank's codes have to explain the observations of all ranks
         if self.reconstruction == "mixture":
             log_prob = pairwise_log_prob(likelihood, everything).logsumexp(1) - math.log(len(everything))
         else:
             log_prob = average_log_prob(likelihood, everything)
         with torch.no_grad():
-            # Of each observation's own code: what AEVB would report of this model, for those who watch the run.
+            # From each observation's own code, as AEVB reports them: logged for comparison, not part of the loss.
             own = likelihood.log_prob(x).mean()
             details = {"own_reconstruction": -own, "elbo": own - kl_posterior_prior(posterior).mean()}
         weight = weight_value(self.prior_weight, len(posterior))
@@ -69,16 +70,16 @@ class WiseAleExact(WeightedObjective):
 
 
 def average_log_prob(likelihood: Likelihood, x: Tensor) -> Tensor:
-    """(1/N) Σ_j log p(x_j|z_i), nats, (M,): in O(M) where the likelihood knows how, else over all pairs."""
+    """(1/N) Σ_j log p(x_j|z_i), nats, (M,); in O(M) if the likelihood implements it, else over all pairs."""
     if isinstance(likelihood, AveragesLogProb):
         return likelihood.average_log_prob(x)
     return pairwise_log_prob(likelihood, x).mean(1)
 
 
 def pairwise_log_prob(likelihood: Likelihood, x: Tensor) -> Tensor:
-    """log p(x_j|z_i) for every code i and observation j, nats, (M, N), whatever the likelihood.
+    """log p(x_j|z_i) for every code i and observation j, nats, (M, N), for any likelihood.
 
-    One observation at a time, computed again in the backward pass: memory is O(M·d_x + M·N), never O(M·N·d_x).
+    Computed one observation at a time and again in the backward pass: memory is O(M·d_x + M·N), not O(M·N·d_x).
     """
     shape = likelihood.mean.shape
 

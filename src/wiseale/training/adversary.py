@@ -1,4 +1,4 @@
-"""Objectives with a critic: the steps after the auto-encoder's own."""
+"""Adversarial training: the critic step, and the encoder step of some objectives, after each auto-encoder step."""
 
 from __future__ import annotations
 
@@ -19,7 +19,14 @@ from wiseale.training.plan import Plan
 
 @dataclass(frozen=True)
 class Turn:
-    """A step after the auto-encoder's: whose, what it minimises given codes, its learning rate, and how z is made."""
+    """One adversarial step.
+
+    Attributes:
+        name: the optimiser that steps, ``"critic"`` or ``"encoder"``.
+        loss_of: its loss as a function of codes (M, d_z) and a generator.
+        lr: its learning rate.
+        through_encoder: whether the gradient flows through the codes into the encoder.
+    """
 
     name: str
     loss_of: Callable[[Tensor, torch.Generator], Tensor]
@@ -28,7 +35,7 @@ class Turn:
 
 
 def adversarial_turns(learner: Learner, world: World) -> list[Turn]:
-    """The critic's turn, then the encoder's own where there is one; none for objectives without a critic."""
+    """The critic's step, then the encoder's if the objective has one; empty for objectives without a critic."""
     objective = learner.objective
     if not isinstance(objective, Adversarial):
         return []
@@ -43,7 +50,7 @@ def adversarial_turns(learner: Learner, world: World) -> list[Turn]:
 def adversarial_steps(
     learner: Learner, turns: list[Turn], terms: Terms, x: Tensor, plan: Plan, schedule: float
 ) -> Terms:
-    """The critic's step on codes of the encoder as it now is, then the encoder's own step where there is one."""
+    """Run the adversarial steps on codes of the updated encoder, and add their losses to the terms' details."""
     step, model = learner.progress.step, learner.model
     noise = draw_rows(len(x), lambda n: standard_normal((n, model.latent_dim), plan.seed, "critic", step, 0))
     noise = noise.to(x.device, non_blocking=True)

@@ -1,4 +1,4 @@
-"""Rows of a memory-mapped file asked for ahead, where they come from the disk."""
+"""Prefetch rows of a memory-mapped file that is larger than memory."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _ASKED_BATCHES = 64  # after one that had to wait for the disk; then whether the
 
 
 class MappedRows:
-    """Tells the system which rows of a mapped array are about to be read, as long as reading them waits for the disk.
+    """Prefetches the rows of a batch with ``madvise`` while reading them causes page faults on the disk.
 
-    Left to page faults the system reads a piece around each fault and waits for it before the next row; told ahead it
-    reads all rows of a batch at once, and only them. Rows that are in memory need none of this.
+    Without prefetching, the system reads a few pages around each fault and waits for them before the next row; with it,
+    it reads all rows of a batch at once, and only them. Rows already in memory need no prefetching.
     """
 
     def __init__(self, x: Array, mapping: mmap.mmap) -> None:
@@ -30,14 +30,14 @@ class MappedRows:
 
     @classmethod
     def of(cls, x: Array) -> MappedRows | None:
-        """For an array that is a mapped file's memory, row after row; None for any other."""
+        """A prefetcher for a contiguous, memory-mapped array; None for any other array."""
         owner: Any = x
         while isinstance(owner, np.ndarray):
             owner = owner.base
         return cls(x, owner) if isinstance(owner, mmap.mmap) and x.flags.c_contiguous else None
 
     def before_reading(self, rows: Tensor) -> int:
-        """Ask for these rows if it is time to; returns what ``after_reading`` wants."""
+        """Prefetch these rows if recent reads waited for the disk; returns the argument of ``after_reading``."""
         if self._left:
             self._left -= 1
             with suppress(OSError):  # a file system may not take advice; the rows are then read as before
@@ -48,11 +48,11 @@ class MappedRows:
         return _waits()
 
     def after_reading(self, waits_before: int) -> None:
-        """Ask ahead from now on if reading had to wait."""
+        """Prefetch the next batches if reading this one waited for the disk."""
         if _waits() > waits_before:
             self._left = _ASKED_BATCHES
 
 
 def _waits() -> int:
-    """How often this process has waited for a page from the disk."""
+    """Number of major page faults of this process: waits for a page from the disk."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_majflt
