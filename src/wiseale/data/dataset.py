@@ -16,7 +16,7 @@ Reading = Literal["values", "unit", "threshold", "dynamic"]
 """How stored numbers become x: unchanged; divided by 255; 1 where at least 128; drawn as Bernoulli(value / 255)."""
 
 Scaling = Literal["none", "columns", "global"]
-"""How x is standardised inside the model: not at all; each entry by its own mean and scale; all by one."""
+"""How x is standardised inside the model: not; each entry by its own mean and scale; all entries by the same."""
 
 
 @dataclass(frozen=True)

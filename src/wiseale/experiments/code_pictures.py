@@ -26,7 +26,7 @@ def _contours(figures: Path, models: Models) -> SavedFigure:
     for name, one in models.items():
         mu = one.posterior.mu[:BATCH_SHOWN].numpy()
         codes[name] = (mu, one.posterior.sigma[:BATCH_SHOWN].numpy() if one.model.stochastic else None)
-    points = "" if all(one.model.stochastic for one in models.values()) else " A deterministic encoder has means alone."
+    points = "" if all(one.model.stochastic for one in models.values()) else " A deterministic encoder has means only."
     caption = (
         f"Posteriors of {len(mu)} unseen inputs: means, 1- and 2-σ ellipses, over the root of their average density."
         f"{points} Each panel has its own scale: the dashed circle has radius 2 in all."

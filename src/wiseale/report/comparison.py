@@ -64,7 +64,8 @@ def comparison_document(
     n, seeds = len(comparison.systems), comparison.seeds
     lead = (
         f"{n} system{'s' if n > 1 else ''}, {seeds} seed{'s' if seeds > 1 else ''} each, on {comparison.base.data}. "
-        f"Nats per observation unless said otherwise{'; ± is a 95 % Student interval over seeds' if seeds > 1 else ''}."
+        "Nats per observation unless stated otherwise"
+        f"{'; ± is a 95 % Student interval over seeds' if seeds > 1 else ''}."
     )
     return Document(f"Comparison on {comparison.base.data}", lead, sections, (runs_table(results),))
 

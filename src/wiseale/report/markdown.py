@@ -8,23 +8,23 @@ from pathlib import Path
 from wiseale.report.document import Block, Commands, Document, Paragraph, Picture, Table
 
 
-def to_markdown(document: Document, beside: Path) -> str:
-    """The document as Markdown; paths of figures are relative to ``beside``, the folder of the page."""
+def to_markdown(document: Document, folder: Path) -> str:
+    """The document as Markdown; paths of figures are relative to ``folder``, where the page is written."""
     parts = [f"# {_escape(document.title)}", _escape(document.lead)]
     for section in document.sections:
         parts.append(f"## {_escape(section.title)}")
-        parts += [_block(block, beside) for block in section.blocks]
+        parts += [_block(block, folder) for block in section.blocks]
     return "\n\n".join(parts) + "\n"
 
 
-def _block(block: Block, beside: Path) -> str:
+def _block(block: Block, folder: Path) -> str:
     match block:
         case Paragraph(text):
             return _escape(text)
         case Commands(lines):
             return "```sh\n" + "\n".join(lines) + "\n```"
         case Picture(path, caption):
-            return f"![{_escape(caption)}]({os.path.relpath(path, beside).replace(' ', '%20')})\n\n*{_escape(caption)}*"
+            return f"![{_escape(caption)}]({os.path.relpath(path, folder).replace(' ', '%20')})\n\n*{_escape(caption)}*"
         case Table(_, columns, rows, caption):
             cells = [_row(columns), _row(tuple("---" for _ in columns)), *(_row(row) for row in rows)]
             return (f"{_escape(caption)}\n\n" if caption else "") + "\n".join(cells)

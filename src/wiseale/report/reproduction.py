@@ -34,11 +34,11 @@ def reproduction_document(
     made = [*reproduction.outcomes, *(["toy"] if extra else [])]
     again = tuple(f"wiseale reproduce {name} --scale {reproduction.scale} --out DIR" for name in made)
     sections.append(Section("Run it again", (Commands(again),)))
-    rehearsal = " A rehearsal: it shows that everything runs; its results mean nothing."
+    rehearsal = " A rehearsal: its trained models show that everything runs, and nothing else."
     lead = (
         f"WiSE-ALE (Lin et al. 2019) and the systems it is compared with, at scale '{reproduction.scale}'."
-        f"{rehearsal if reproduction.scale == 'smoke' else ''} Nats per observation unless said otherwise; ± is a 95 % "
-        "Student interval over seeds."
+        f"{rehearsal if reproduction.scale == 'smoke' else ''} Nats per observation unless stated otherwise; ± is a "
+        "95 % Student interval over seeds."
     )
     data = [runs_table(one.results, f"{TITLES[name]}: ") for name, one in reproduction.outcomes.items()]
     return Document("The paper's experiments, run again", lead, tuple(sections), tuple(data))

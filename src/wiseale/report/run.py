@@ -27,7 +27,7 @@ def run_document(path: Path) -> Document:
     results = [Result(system, settings.seed, run.path)]
     comparison = Comparison(settings, (system,), 1, run.path)
     sections = comparison_sections(comparison, results, summarize(results), draw_all(run.figures, results))
-    lead = "One run. Nats per observation unless said otherwise."
+    lead = "One run. Nats per observation unless stated otherwise."
     return Document(f"{system.name} on {settings.data}", lead, sections, (runs_table(results),))
 
 

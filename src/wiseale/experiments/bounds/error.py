@@ -38,14 +38,14 @@ class Effort:
         points: points of a sweep, 1 + a multiple of 6.
         mixtures: random mixtures per point.
         draws: Monte Carlo draws per posterior.
-        most_posteriors: largest batch size of a sweep.
+        max_batch_size: largest batch size of a sweep.
         dimensions: latent dimensions.
     """
 
     points: int
     mixtures: int
     draws: int
-    most_posteriors: int
+    max_batch_size: int
     dimensions: tuple[int, ...] = (1, 2, 4, 8, 16, 32, 64)
 
 
@@ -153,7 +153,7 @@ def error_rows(effort: Effort, seed: int) -> Iterator[ErrorRow]:
         for ratio in np.geomspace(0.1, 100, effort.points):
             yield error_row("separation", latent_dim, PAPER_BATCH, *unit_variance(float(ratio)), effort, seed)
     for latent_dim, ratio in ((1, PARTIAL_OVERLAP), (2, PARTIAL_OVERLAP), (8, 1.0)):
-        for m in powers_of_two(2, effort.most_posteriors):
+        for m in powers_of_two(2, effort.max_batch_size):
             yield error_row("batch_size", latent_dim, m, *unit_variance(ratio), effort, seed)
 
 

@@ -118,7 +118,7 @@ def compute(plan: Plan, seed: int, report: Callable[[str], None]) -> ToyTables:
     optima = [optimum(d, m, plan.starts, plan.iterations, seed) for d in (1, 2) for m in plan.optimum_sizes]
     whole = [objective_optimum(m, s, plan.iterations) for m in plan.objective_sizes for s in plan.x_sigmas]
     report("collapse, saturation and the bias of a batch")
-    sizes = powers_of_two(2, plan.effort.most_posteriors)
+    sizes = powers_of_two(2, plan.effort.max_batch_size)
     bias = [
         row
         for d, per_axis in plan.per_axis.items()
