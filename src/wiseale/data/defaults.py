@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -18,7 +18,9 @@ from wiseale.data.dataset import Array, Dataset, Preset, Reading, Rows, Scaling
 from wiseale.data.fingerprint import fingerprint
 from wiseale.data.finite import row_blocks
 from wiseale.errors import ConfigError
-from wiseale.likelihoods import LikelihoodFamily, check_support
+
+if TYPE_CHECKING:  # likelihoods import torch, which finding out whether a path can be read does not need
+    from wiseale.likelihoods import LikelihoodFamily
 
 HELD_OUT = 0.1
 """Part of the rows of people's own data that is not learned from but watched for early stopping."""
@@ -117,6 +119,8 @@ def check_values(rows: Rows, family: LikelihoodFamily) -> None:
     """Refuse rows with values outside the likelihood's support; 8-bit readings are between 0 and 1 anyway."""
     if rows.reading != "values" or family.support == (-math.inf, math.inf):
         return
+    from wiseale.likelihoods import check_support
+
     extremes = [(float(rows.x[part].min()), float(rows.x[part].max())) for part in row_blocks(rows.x)]
     check_support(family, min(low for low, _ in extremes), max(high for _, high in extremes))
 
