@@ -216,8 +216,17 @@ class TrainConfig(Settings):
     lr_schedule: str | None = setting(None, "constant, cosine:final=0.1, or step:epochs=30,factor=0.5")
     prior_warmup: float = setting(0.0, "epochs over which the prior's weight grows from 0 to its value", minimum=0)
     max_grad_norm: float | None = setting(None, "clip the gradient to this norm", above=0)
-    patience: int | None = setting(None, "stop after this many epochs without a better held-out loss", minimum=1)
-    held_out: float = setting(0.05, "part of the training rows kept to watch the loss on", minimum=0, below=1)
+    patience: int | Literal["auto"] | None = setting(
+        "auto",
+        "stop after this many epochs without a better held-out loss; none: never; auto: if no length is given",
+        minimum=1,
+    )
+    held_out: float | None = setting(
+        None,
+        "part of the training rows kept to watch the loss on (default: 0.1 of your own data, else 0.05)",
+        minimum=0,
+        below=1,
+    )
     init_from: str | None = setting(None, "start from the weights of this finished run or model")
     seed: int = setting(0, "every random draw of the run follows from it", minimum=0)
     processes: int | None = setting(None, "processes that share each batch, on this machine", minimum=1)

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import ClassVar, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
 from wiseale.config import Settings, setting
+from wiseale.errors import DataError
 from wiseale.posterior import LOG_2PI
 
 
@@ -44,11 +45,30 @@ class AveragesLogProb(Protocol):
 
 
 class LikelihoodFamily(Protocol):
-    """What turns the decoder's output into a likelihood."""
+    """What turns the decoder's output into a likelihood.
+
+    Attributes:
+        support: smallest and largest value of x that has a likelihood.
+        standardizes: whether x may be shifted and scaled before it is learned.
+    """
+
+    support: ClassVar[tuple[float, float]]
+    standardizes: ClassVar[bool]
 
     def __call__(self, output: Tensor) -> Likelihood:
         """The likelihood whose parameters are the decoder's output, ``(M, *x_shape)``."""
         ...
+
+
+def check_support(family: LikelihoodFamily, smallest: float, largest: float) -> None:
+    """Refuse x whose smallest or largest value is outside the family's support."""
+    low, high = family.support
+    if not (low <= smallest and largest <= high):
+        name = type(family).__name__.removesuffix("Family")
+        raise DataError(
+            f"a {name} likelihood needs values between {low:g} and {high:g}: "
+            f"the data goes from {smallest:g} to {largest:g}"
+        )
 
 
 @dataclass(frozen=True)
@@ -110,7 +130,10 @@ class Gaussian:
 
 @dataclass(frozen=True)
 class BernoulliFamily(Settings):
-    """Binary data: the decoder's output is the logits."""
+    """Binary data, or numbers between 0 and 1: the decoder's output is the logits."""
+
+    support: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    standardizes: ClassVar[bool] = False
 
     def __call__(self, output: Tensor) -> Bernoulli:
         """The likelihood of a batch."""
@@ -120,6 +143,9 @@ class BernoulliFamily(Settings):
 @dataclass(frozen=True)
 class GaussianFamily(Settings):
     """Real data: the decoder's output is the mean."""
+
+    support: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
+    standardizes: ClassVar[bool] = True
 
     x_sigma: float = setting(1.0, "standard deviation of the observation noise", above=0)
 

@@ -76,7 +76,7 @@ def test_every_setting_is_an_option_of_train():
         (["--likelihood", "gausian"], "did you mean 'gaussian'"),
         (["--latent-dim", "0"], "--latent-dim must be at least 1, got 0"),
         (["--latent-dim", "two"], "--latent-dim must be a whole number or none, got 'two'"),
-        (["--batch-size", "64"], "--batch-size must be at most the 57 training rows, got 64"),
+        (["--batch-size", "64"], "--batch-size must be at most the 54 training rows, got 64"),
         (["--batch-size", "1"], "--batch-size must be at least 2, got 1"),
         (["--lr", "0"], "--lr must be above 0"),
         (["--lr", "nan"], "--lr must be finite"),
@@ -150,7 +150,7 @@ def test_train_resume_evaluate(capsys, table, tmp_path):
     told = json.loads(shown)
     assert told == json.loads((out / "evaluation.json").read_text())
     assert told["split"] == "held out"
-    assert told["n_eval"] == 3
+    assert told["n_eval"] == 6
 
 
 def test_evaluate_refuses_changed_data_and_unfinished_runs(capsys, table, tmp_path):

@@ -24,8 +24,8 @@ from sklearn.utils import estimator_checks
 import wiseale
 from wiseale import AutoEncoder, load, registry
 from wiseale.cli import main
+from wiseale.data.defaults import LEAST_STEPS, MOST_STEPS, choose_epochs
 from wiseale.errors import ModelFileError, WiseAleError
-from wiseale.estimator.fit import LEAST_STEPS, MOST_STEPS, choose_epochs
 from wiseale.objectives import make_objective
 
 RNG = np.random.default_rng(0)
@@ -243,8 +243,8 @@ def test_auto_trains_between_3000_and_30000_steps_up_to_whole_epochs(n, steps_pe
 
 
 def test_auto_by_itself(monkeypatch):
-    monkeypatch.setattr("wiseale.estimator.fit.LEAST_STEPS", 30)
-    monkeypatch.setattr("wiseale.estimator.fit.MOST_STEPS", 100)
+    monkeypatch.setattr("wiseale.data.defaults.LEAST_STEPS", 30)
+    monkeypatch.setattr("wiseale.data.defaults.MOST_STEPS", 100)
     est = AutoEncoder(network="mlp:hidden=8", batch_size=18, random_state=0).fit(X)  # 54 rows to train on
     assert 10 <= est.n_epochs_ <= 34
     few = AutoEncoder(network="mlp:hidden=8", random_state=0).fit(X[:4])  # nothing can be held out
@@ -277,7 +277,7 @@ def test_verbose_says_what_was_chosen(capsys):
         (X[:, :0], ValueError, r"0 feature\(s\)"),
         (X.reshape(2, 2, 3, 5, 5, 1), ValueError, "has the shape"),
         (np.empty((4, 3, 0)), ValueError, "has the shape|0 feature"),
-        (X * 1e200, ValueError, "too large to be standardised"),
+        (X * 1e200, ValueError, r"row 0 of X has -?\d.*, beyond float32, in column 0"),
     ],
 )
 def test_data_that_cannot_be_used(bad, error, message):

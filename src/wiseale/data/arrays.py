@@ -14,7 +14,7 @@ import numpy as np
 from wiseale.config import Settings, setting
 from wiseale.data.dataset import Array, Dataset, Scaling
 from wiseale.data.defaults import make_dataset
-from wiseale.data.finite import ColumnRange, row_blocks, to_float32
+from wiseale.data.finite import first_flaw, row_blocks
 from wiseale.errors import DataError
 from wiseale.registry import did_you_mean
 
@@ -82,10 +82,11 @@ def choose_member(archive: zipfile.ZipFile, file: str, array: str | None, others
 
 
 def observations(x: Array, what: str, *, channels: Channels = "auto", minimum_rows: int = 2) -> Array:
-    """The array as observations: float32 (uint8 where they are 8-bit images), every value finite.
+    """The array as observations, every value finite; ``what`` names it in errors.
 
-    A column that holds one value only is kept: the network may ignore it, and standardising divides it by 1.
-    ``what`` names the array in errors.
+    uint8 and bool images stay 8-bit. Other numbers become float32 where that holds every value of their type, else
+    float64, so that a column with a large offset and a small spread is not rounded before it is standardised. An array
+    that has its rows and type already is not copied, a memory-mapped one neither.
     """
     check_numeric(x.dtype, what)
     x = put_channels_first(x, what, channels)
@@ -96,12 +97,11 @@ def observations(x: Array, what: str, *, channels: Channels = "auto", minimum_ro
         raise DataError(f"{what} has the shape {x.shape}: its rows are empty")
     if x.ndim == 4 and x.dtype in (np.uint8, np.bool_):
         return np.ascontiguousarray(x).view(np.uint8) if x.dtype == np.bool_ or not x.flags.c_contiguous else x
-    in_place = x.dtype == np.float32 and x.flags.c_contiguous
-    result: Array = x if in_place else np.empty(x.shape, np.float32)
-    span = ColumnRange(x.shape[1]) if x.ndim == 2 and not in_place else None
+    dtype = np.float32 if np.can_cast(x.dtype, np.float32) else np.float64
+    in_place = x.dtype == dtype and x.flags.c_contiguous
+    result: Array = x if in_place else np.empty(x.shape, dtype)
     for rows in row_blocks(x):
-        converted, flaw = to_float32(x[rows])
-        if flaw is not None:
+        if (flaw := first_flaw(x[rows])) is not None:
             row, rest = rows.start + flaw.index[0], flaw.index[1:]
             where = f"in column {rest[0]}" if x.ndim == 2 else f"at index {list(rest)}"
             raise DataError(
@@ -109,15 +109,7 @@ def observations(x: Array, what: str, *, channels: Channels = "auto", minimum_ro
                 "fill, scale or drop it; wiseale does not guess"
             )
         if not in_place:
-            result[rows] = converted
-        if span is not None:
-            span.add(x[rows], converted)
-    if span is not None and len(blurred := span.blurred()):
-        column = int(blurred[0])
-        raise DataError(
-            f"column {column} of {what} (counted from 0) varies only between {span.low[column]!r} and "
-            f"{span.high[column]!r}, too little for float32: subtract its mean first"
-        )
+            result[rows] = x[rows]
     return result
 
 

@@ -43,15 +43,19 @@ class Rows:
 
 @dataclass(frozen=True)
 class Preset:
-    """Training settings of a dataset, used where the user gives none."""
+    """Training settings of a dataset, used where the user gives none.
+
+    Without ``max_epochs`` training lasts until the held-out loss no longer improves.
+    """
 
     network: str
     likelihood: str
     latent_dim: int
     batch_size: int = 64
-    max_epochs: int = 50
+    max_epochs: int | None = 50
     lr: float = 1e-3
     lr_schedule: str = "constant"
+    held_out: float = 0.05
 
 
 @dataclass(frozen=True)
@@ -64,6 +68,7 @@ class Dataset:
         test: rows read only by evaluation; None if the source has no test split.
         preset: training settings for this dataset.
         scaling: how x is standardised inside the model.
+        scaling_follows_likelihood: whether another likelihood than the preset's changes the scaling.
         fingerprint: SHA-256 of the content, so that a run recognises its data.
         circular: period of each factor that wraps around (phases, angles), by name.
         columns: names of a table's features, in order; empty if they have none.
@@ -75,6 +80,7 @@ class Dataset:
     preset: Preset
     fingerprint: str
     scaling: Scaling = "none"
+    scaling_follows_likelihood: bool = False
     circular: Mapping[str, float] = field(default_factory=dict)
     columns: tuple[str, ...] = ()
 

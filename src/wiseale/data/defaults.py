@@ -1,18 +1,38 @@
-"""Settings that suit people's own data, chosen from its shape and range, and said in one line."""
+"""Defaults for people's own data, the same for files and for arrays: reading, likelihood, scaling, network, length.
+
+``wiseale train data.csv`` and ``AutoEncoder().fit(X)`` both make their dataset with :func:`make_dataset`, suit it to
+the likelihood with :func:`suit` and choose the length of training with :func:`choose_epochs`.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from wiseale import config
 from wiseale.data.dataset import Array, Dataset, Preset, Reading, Rows, Scaling
 from wiseale.data.fingerprint import fingerprint
 from wiseale.data.finite import row_blocks
+from wiseale.errors import ConfigError
+
+if TYPE_CHECKING:  # likelihoods import torch, which finding out whether a path can be read does not need
+    from wiseale.likelihoods import LikelihoodFamily
+
+HELD_OUT = 0.1
+"""Part of the rows of people's own data that is not learned from but watched for early stopping."""
+
+LEAST_STEPS = 3_000
+"""Optimiser steps to train for at least; training ends once that many have passed without a better held-out loss."""
+
+MOST_STEPS = 30_000
+"""Optimiser steps after which training ends at the latest, rounded up to whole epochs."""
 
 _NETWORKS = {2: "mlp", 3: "conv1d", 4: "conv2d"}
-_STEPS = 3000  # fewer steps than this seldom reach a useful model
+_LISTED = 5  # constant columns named in the description
 
 
 def make_dataset(
@@ -22,55 +42,112 @@ def make_dataset(
     factors: Mapping[str, Array] | None = None,
     columns: tuple[str, ...] = (),
     scaling: Scaling | None = None,
+    sha256: str | None = None,
 ) -> Dataset:
     """A dataset of checked observations, all of them training rows, with default settings.
 
+    ========================  ==========  ==========  ====================
+    values                    reading     likelihood  scaling
+    ========================  ==========  ==========  ====================
+    0 and 1 (also bool)       values      bernoulli   none
+    uint8 images of 0, 255    unit        bernoulli   none
+    other uint8 images        unit        gaussian    global
+    other tables              values      gaussian    columns
+    other signals, images     values      gaussian    global
+    ========================  ==========  ==========  ====================
+
+    Constant columns are kept: standardising divides them by 1.
+
     Args:
-        x: (n, features), (n, channels, length) or (n, channels, height, width): float32, or uint8 images.
+        x: (n, features), (n, channels, length) or (n, channels, height, width), float32 or float64; images also uint8.
         name: what the user calls it.
         factors: labels of the rows, by name, each (n,).
         columns: names of the features.
-        scaling: how x is standardised; by default not at all if every value is 0 or 1, else a table by columns and
-            signals and images as a whole.
+        scaling: how x is standardised if the user says so; by default it follows the likelihood, see :func:`suit`.
+        sha256: fingerprint of the content where it is known already.
     """
     reading = choose_reading(x)
-    binary = holds_only(x, 0, 255 if reading == "unit" else 1)
+    preset = choose_preset(x.shape, binary=_holds_only(x, 0, 255 if reading == "unit" else 1))
     return Dataset(
         name=name,
         train=Rows(x, reading, dict(factors or {})),
         test=None,
-        preset=choose_preset(x.shape, binary=binary),
-        fingerprint=fingerprint(x),
-        scaling=scaling or ("none" if binary else "columns" if x.ndim == 2 else "global"),
+        preset=preset,
+        fingerprint=sha256 or fingerprint(x),
+        scaling=scaling or _default_scaling(x.shape[1:], config.build("likelihood", preset.likelihood)),
+        scaling_follows_likelihood=scaling is None,
         columns=columns,
     )
 
 
 def choose_reading(x: Array) -> Reading:
     """uint8 images go from 0 to 255 and are divided by 255, unless they hold nothing but 0 and 1."""
-    return "unit" if x.dtype == np.uint8 and not holds_only(x, 0, 1) else "values"
+    return "unit" if x.dtype == np.uint8 and not _holds_only(x, 0, 1) else "values"
 
 
 def choose_preset(shape: tuple[int, ...], *, binary: bool) -> Preset:
-    """Network by the number of axes, Bernoulli for zeros and ones, half as many codes as features and at most 8."""
-    n, batch_size = shape[0], min(64, shape[0])
+    """Network by the number of axes, Bernoulli for two values, half as many codes as features and at most 8."""
     return Preset(
         network=_NETWORKS[len(shape)],
         likelihood="bernoulli" if binary else "gaussian",
         latent_dim=min(8, max(1, math.prod(shape[1:]) // 2)),
-        batch_size=batch_size,
-        max_epochs=max(10, math.ceil(_STEPS / (n // batch_size))),
+        batch_size=min(64, shape[0]),
+        max_epochs=None,
         lr=1e-3,
+        held_out=HELD_OUT,
     )
 
 
-def holds_only(x: Array, low: int, high: int) -> bool:
-    """Whether every value is one of the two."""
-    return all(bool(((x[rows] == low) | (x[rows] == high)).all()) for rows in row_blocks(x))
+def suit(dataset: Dataset, likelihood: str) -> Dataset:
+    """The dataset as this likelihood learns from it.
+
+    Unless the user chose the scaling, people's own data is standardised where the likelihood allows it. Values outside
+    the likelihood's support are refused, and so is scaling that it does not allow.
+    """
+    family: LikelihoodFamily = config.build("likelihood", likelihood)
+    scaling = dataset.scaling
+    if dataset.scaling_follows_likelihood:
+        scaling = _default_scaling(dataset.x_shape, family)
+    if scaling != "none" and not family.standardizes:
+        raise ConfigError(f"standardize={scaling} needs another likelihood than {likelihood}: say gaussian")
+    if scaling == "none":
+        check_values(dataset.train, family)
+    return replace(dataset, scaling=scaling)
+
+
+def check_values(rows: Rows, family: LikelihoodFamily) -> None:
+    """Refuse rows with values outside the likelihood's support; 8-bit readings are between 0 and 1 anyway."""
+    if rows.reading != "values" or family.support == (-math.inf, math.inf):
+        return
+    from wiseale.likelihoods import check_support
+
+    extremes = [(float(rows.x[part].min()), float(rows.x[part].max())) for part in row_blocks(rows.x)]
+    check_support(family, min(low for low, _ in extremes), max(high for _, high in extremes))
+
+
+def choose_epochs(
+    max_epochs: int | None, patience: int | Literal["auto"] | None, steps_per_epoch: int, *, watched: bool
+) -> tuple[int, int | None]:
+    """Epochs to train at the most, and epochs to wait for a better held-out loss (None: no early stopping).
+
+    With neither given, training ends once :data:`LEAST_STEPS` steps have brought nothing better, and after
+    :data:`MOST_STEPS` at the latest; both are rounded up to whole epochs. Where early stopping is off, or nothing is
+    held out to watch, it lasts LEAST_STEPS. If ``max_epochs`` is given and the patience is not, it lasts that long.
+
+    >>> choose_epochs(None, "auto", 100, watched=True)
+    (300, 30)
+    >>> choose_epochs(20, "auto", 100, watched=True)
+    (20, None)
+    """
+    least = math.ceil(LEAST_STEPS / steps_per_epoch)
+    wait = (least if watched and max_epochs is None else None) if patience == "auto" else patience
+    if max_epochs is None:
+        max_epochs = math.ceil(MOST_STEPS / steps_per_epoch) if wait is not None else least
+    return max_epochs, wait
 
 
 def describe(dataset: Dataset) -> str:
-    """What people's own data was taken for and what was chosen for it, in one line, for the command line to say."""
+    """What people's own data was taken for and what was chosen for it, in one line."""
     preset, shape = dataset.preset, dataset.x_shape
     form = _count(shape[0], "column" if len(shape) == 1 else "channel")
     if len(shape) == 2:
@@ -78,10 +155,37 @@ def describe(dataset: Dataset) -> str:
     if len(shape) == 3:
         form = f"images of {form}, {shape[1]} by {shape[2]} pixels"
     scaling = {"none": "not standardised", "columns": "standardised by column", "global": "standardised as a whole"}
+    constant = constant_columns(dataset)
     return (
-        f"{_count(len(dataset.train), 'row')}, {form}; network {preset.network}, likelihood {preset.likelihood}, "
-        f"latent dimension {preset.latent_dim}, {scaling[dataset.scaling]}"
+        f"{_count(len(dataset.train), 'row')}, {form}{f' ({constant})' if constant else ''}; network {preset.network}, "
+        f"likelihood {preset.likelihood}, latent dimension {preset.latent_dim}, {scaling[dataset.scaling]}"
     )
+
+
+def constant_columns(dataset: Dataset) -> str:
+    """The columns of a table with one value only: ``1 constant column: year``; empty where there are none."""
+    x = dataset.train.x
+    if x.ndim != 2:
+        return ""
+    constant = np.ones(x.shape[1], bool)
+    for part in row_blocks(x):
+        constant &= (x[part] == x[0]).all(axis=0)
+        if not constant.any():
+            return ""
+    found = np.flatnonzero(constant)
+    names = ", ".join(dataset.columns[i] if dataset.columns else str(i) for i in found[:_LISTED])
+    rest = (", …" if len(found) > _LISTED else "") + ("" if dataset.columns else " (counted from 0)")
+    return f"{_count(len(found), 'constant column')}: {names}{rest}"
+
+
+def _default_scaling(x_shape: tuple[int, ...], family: LikelihoodFamily) -> Scaling:
+    """Tables by columns, signals and images by one mean and scale, where the likelihood allows it."""
+    return "none" if not family.standardizes else "columns" if len(x_shape) == 1 else "global"
+
+
+def _holds_only(x: Array, low: int, high: int) -> bool:
+    """Whether every value is one of the two."""
+    return all(bool(((x[rows] == low) | (x[rows] == high)).all()) for rows in row_blocks(x))
 
 
 def _count(n: int, thing: str) -> str:

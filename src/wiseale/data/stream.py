@@ -25,10 +25,10 @@ from wiseale.data.arrays import (
     read_npy,
 )
 from wiseale.data.dataset import Array, Progress
-from wiseale.data.finite import to_float32
+from wiseale.data.finite import first_flaw
 from wiseale.data.source import file_reader, split_path
 from wiseale.data.tables.columns import Selection, select
-from wiseale.data.tables.table import Reader, TableFile, finite_cells
+from wiseale.data.tables.table import Reader, TableFile, check_cells
 from wiseale.errors import DataError
 
 _BLOCK_BYTES = 1 << 22
@@ -112,7 +112,7 @@ def _table_rows(reader: TableFile, path: Path, columns: tuple[str, ...]) -> RowS
 def _table_blocks(chosen: Selection, read: Reader) -> Iterator[Array]:
     n = 0
     for block in read(chosen):
-        finite_cells(chosen, block, n)
+        check_cells(chosen, block, n)
         n += len(block.values)
         yield block.values
     if n == 0:
@@ -208,8 +208,7 @@ def _usable(x: Array) -> Array:
 def _refuse_flaws(x: Array, what: str, start: int) -> None:
     if x.dtype == np.uint8:
         return
-    _, flaw = to_float32(x)
-    if flaw is not None:
+    if (flaw := first_flaw(x)) is not None:
         where = f"in column {flaw.index[1]}" if x.ndim == 2 else f"at index {list(flaw.index[1:])}"
         raise DataError(
             f"row {start + flaw.index[0]} of {what} has {flaw.problem} {where} (counted from 0): "

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from wiseale import config
 from wiseale.config import TrainConfig, from_values
 from wiseale.data.dataset import Array
+from wiseale.data.defaults import HELD_OUT
 from wiseale.errors import ConfigError
 from wiseale.estimator.fit import fit_array
 from wiseale.estimator.inputs import (
@@ -44,13 +45,16 @@ def _scores(estimator: AutoEncoder) -> bool:
 class AutoEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Learn codes for tables (n, features), signals (n, channels, length) or images (n, channels, height, width).
 
-    X may be an array, memory-mapped too, a data frame or a torch tensor. What comes back is in its units.
+    X may be an array, memory-mapped too, a data frame or a torch tensor. What comes back is in its units; only uint8
+    images are read as numbers from 0 to 1, and come back so. What is left at ``"auto"`` is chosen as by
+    ``wiseale train``, so that the same data, settings and seed give the same weights.
 
     Args:
         objective: which system: a name with settings (``"wise_ale:prior_weight=1"``) or an objective.
         latent_dim: size of the code.
         network: ``"auto"`` (``mlp``, ``conv1d`` or ``conv2d`` by the shape of X), or a name with settings.
-        likelihood: ``"auto"`` (Bernoulli if every value is 0 or 1, else Gaussian), or a name with settings.
+        likelihood: ``"auto"`` (Bernoulli if every value is 0 or 1, or 0 or 255 in uint8 images, else Gaussian), or a
+            name with settings.
         standardize: by which mean and scale, inside the model: ``"columns"``, ``"global"``, ``"none"``, or ``"auto"``
             (tables by columns, signals and images by one; not with a Bernoulli likelihood).
         batch_size: observations per step; ``"auto"`` is 64, or all if there are fewer.
@@ -92,7 +96,7 @@ class AutoEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         prior_warmup: float = 0.0,
         max_grad_norm: float | None = None,
         patience: Any = "auto",
-        held_out: float = 0.1,
+        held_out: float = HELD_OUT,
         random_state: Any = None,
         device: str = "auto",
         verbose: int = 0,
@@ -122,7 +126,6 @@ class AutoEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             fitted = fit_array(
                 x,
                 asked,
-                patience="auto" if is_auto(self.patience) else asked.patience,
                 standardize=config.convert("standardize", self.standardize, Standardize),
                 columns=columns,
                 verbose=self.verbose,
@@ -232,8 +235,8 @@ class AutoEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     def _asked(self) -> TrainConfig:
         """The parameters as the command line's settings, checked by the same rules."""
-        automatic = ("network", "likelihood", "batch_size", "max_epochs", "patience")
-        plain = ("latent_dim", "lr", "prior_warmup", "max_grad_norm", "held_out", "device", *automatic)
+        automatic = ("network", "likelihood", "batch_size", "max_epochs")
+        plain = ("latent_dim", "lr", "prior_warmup", "max_grad_norm", "patience", "held_out", "device", *automatic)
         given = {name: getattr(self, name) for name in plain}
         for name in automatic:
             if is_auto(given[name]):
@@ -250,14 +253,14 @@ class AutoEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         )
 
     def _validated(self, X: Any, *, reset: bool = False) -> Array:
-        """X as a finite array of a shape that fits."""
+        """X as a finite array of a shape that fits; in ``fit`` (``reset``) its type is left for the data's defaults."""
         if not reset:
             check_is_fitted(self)
         x: Array = validate_data(
             self,
             from_torch(X),
             reset=reset,
-            dtype=[np.float64, np.float32, np.uint8],
+            dtype="numeric" if reset else [np.float64, np.float32, np.uint8],
             allow_nd=True,
             ensure_min_samples=2 if reset else 1,
         )

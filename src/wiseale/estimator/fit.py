@@ -9,32 +9,20 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
-import numpy as np
-
-from wiseale import config
-from wiseale.config import SettingError, TrainConfig
-from wiseale.data.dataset import Array, Dataset, Rows, Scaling
-from wiseale.data.defaults import choose_preset, describe, holds_only
-from wiseale.data.fingerprint import fingerprint
-from wiseale.data.finite import row_blocks
-from wiseale.errors import DataError, DivergenceError
-from wiseale.likelihoods import BernoulliFamily
+from wiseale.config import TrainConfig
+from wiseale.data.arrays import observations
+from wiseale.data.dataset import Array, Scaling
+from wiseale.data.defaults import describe, make_dataset, suit
+from wiseale.errors import DivergenceError
 from wiseale.models.model_file import ModelConfig
 from wiseale.networks.model import Model
 from wiseale.training.learner import Learner
 from wiseale.training.loop import EpochRecord, fit
-from wiseale.training.plan import held_out_count, resolve
+from wiseale.training.plan import resolve
 from wiseale.training.setup import Work
-
-LEAST_STEPS = 3_000
-"""Optimiser steps that ``auto`` trains for at least; it ends once that many have passed without a better loss."""
-
-MOST_STEPS = 30_000
-"""Optimiser steps after which ``auto`` ends at the latest, rounded up to whole epochs."""
 
 _QUIET_SECONDS = 2.0
 
-Patience = int | None | Literal["auto"]
 History = list[dict[str, Any]]
 
 
@@ -63,22 +51,20 @@ def fit_array(
     x: Array,
     asked: TrainConfig,
     *,
-    patience: Patience = "auto",
     standardize: Scaling | Literal["auto"] = "auto",
     columns: tuple[str, ...] = (),
     verbose: int = 0,
 ) -> Fitted:
     """Train on finite numbers (n, features), (n, channels, length) or (n, channels, height, width).
 
-    What ``asked`` leaves at None is chosen: Bernoulli if every value is 0 or 1, else Gaussian on standardised data;
-    the network by the number of axes; the length of training by :func:`choose_epochs`.
+    What ``asked`` leaves open is chosen as for files, see :mod:`wiseale.data.defaults`.
     """
-    dataset = _choose(x, asked, standardize, columns)
-    n_held_out = held_out_count(len(x), asked.held_out)
-    batch_size = asked.batch_size or min(dataset.preset.batch_size, len(x) - n_held_out)
-    steps_per_epoch = max(1, (len(x) - n_held_out) // batch_size)
-    max_epochs, wait = choose_epochs(asked.max_epochs, patience, steps_per_epoch, watched=n_held_out > 0)
-    chosen = resolve(replace(asked, data="X", max_epochs=max_epochs, patience=wait), dataset)
+    x = observations(x, "X", channels="first")
+    dataset = make_dataset(x, "X", columns=columns, scaling=None if standardize == "auto" else standardize)
+    used = {name: getattr(asked, name) for name in ("network", "likelihood", "latent_dim") if getattr(asked, name)}
+    dataset = replace(dataset, preset=replace(dataset.preset, **used))
+    dataset = suit(dataset, dataset.preset.likelihood)
+    chosen = resolve(replace(asked, data="X"), dataset)
     work = Work.prepare(chosen, dataset)
     journal = _Memory(chosen, verbose)
     if verbose:
@@ -93,57 +79,12 @@ def fit_array(
     return Fitted(work.learner.model, work.made_of, chosen, journal.history, best, describe(dataset))
 
 
-def choose_epochs(
-    max_epochs: int | None, patience: Patience, steps_per_epoch: int, *, watched: bool
-) -> tuple[int, int | None]:
-    """Epochs to train at the most, and epochs to wait for a better held-out loss (None: no early stopping).
-
-    With neither given, training ends once :data:`LEAST_STEPS` steps have brought nothing better, and after
-    :data:`MOST_STEPS` at the latest; both are rounded up to whole epochs. Where early stopping is off, or nothing is
-    held out to watch, it lasts LEAST_STEPS. If ``max_epochs`` is given and the patience is not, it lasts that long.
-    """
-    least = math.ceil(LEAST_STEPS / steps_per_epoch)
-    wait = (least if watched and max_epochs is None else None) if patience == "auto" else patience
-    if max_epochs is None:
-        max_epochs = math.ceil(MOST_STEPS / steps_per_epoch) if wait is not None else least
-    return max_epochs, wait
-
-
 def flatten(record: Mapping[str, Any]) -> dict[str, Any]:
     """An epoch as one flat record: epoch, step, lr, warmup, train_loss, …, held_out_loss, …; nats per observation."""
     flat = {name: record[name] for name in ("epoch", "step", "lr", "warmup")}
     for split in ("train", "held_out"):
         flat |= {f"{split}_{name}": value for name, value in (record[split] or {}).items()}
     return flat
-
-
-def _choose(x: Array, asked: TrainConfig, standardize: Scaling | Literal["auto"], columns: tuple[str, ...]) -> Dataset:
-    binary = holds_only(x, 0, 1)
-    preset = choose_preset(x.shape, binary=binary)
-    preset = replace(
-        preset,
-        network=asked.network or preset.network,
-        likelihood=asked.likelihood or preset.likelihood,
-        latent_dim=asked.latent_dim or preset.latent_dim,
-    )
-    bernoulli = isinstance(config.build("likelihood", preset.likelihood), BernoulliFamily)
-    if bernoulli and standardize not in ("auto", "none"):
-        raise SettingError("standardize", f"{standardize!r} needs another likelihood than Bernoulli: say gaussian")
-    if bernoulli and not all(x[rows].min() >= 0 and x[rows].max() <= 1 for rows in row_blocks(x)):
-        raise DataError("a Bernoulli likelihood needs values between 0 and 1: X has others")
-    scaling: Scaling = "none" if bernoulli else "columns" if x.ndim == 2 else "global"
-    if standardize != "auto":
-        scaling = standardize
-    if scaling != "none":
-        _refuse_overflow(x)
-    return Dataset("X", Rows(x), None, preset, fingerprint(x), scaling, columns=columns)
-
-
-def _refuse_overflow(x: Array) -> None:
-    """Squares of the values must be finite in float64."""
-    largest = max(float(np.abs(x[rows]).max()) for rows in row_blocks(x)) if x.dtype.kind == "f" else 0.0
-    if largest > 1e150:
-        raise DataError(f"X holds {largest:g}, too large to be standardised: divide it first")
 
 
 class _Memory:

@@ -12,6 +12,7 @@ import torch
 from wiseale.config import TrainConfig, from_values
 from wiseale.data import Dataset, Rows, load_dataset
 from wiseale.data.dataset import Array
+from wiseale.data.defaults import check_values
 from wiseale.errors import DataError, RunError
 from wiseale.models.model_file import load_model
 from wiseale.networks.model import Model
@@ -73,6 +74,7 @@ def encode_run(path: Path, data: str | None = None, most: int = MOST_ROWS) -> En
         raise DataError(f"{settings.data} has changed since the run was made: give the data to use with --data")
     rows, split = _unseen(dataset, settings, other=data is not None)
     rows = rows.take(np.arange(min(most, len(rows))))
+    check_values(rows, model.family)
     batches = Batches(rows, units=model.units, seed=settings.seed)
     return Encoded(model, batches, encode(model, batches), model.sigma_min, split, rows.factors, dataset.circular)
 
@@ -91,6 +93,7 @@ def _unseen(dataset: Dataset, settings: TrainConfig, other: bool) -> tuple[Rows,
         return dataset.test, "test"
     if other:
         return dataset.train, "all rows"
+    assert settings.held_out is not None
     held_out = split_rows(len(dataset.train), settings.held_out, settings.seed)[1]
     if len(held_out) == 0:
         raise DataError("the run held nothing out and its data has no test rows: give some with --data")

@@ -27,5 +27,6 @@ def prepare_comparison(
     dataset = load_dataset(base.data, Path(base.data_root) if base.data_root else None)
     resolved = resolve(base, dataset)  # names what is wrong; the runs resolve it again, each for itself
     systems = tuple(System(objective, objective) for objective in objectives)
-    kept = TrainConfig(**{**vars(base), "data": resolved.data, "max_epochs": resolved.max_epochs})
+    length = {"max_epochs": resolved.max_epochs, "patience": resolved.patience}
+    kept = TrainConfig(**{**vars(base), "data": resolved.data, **length})
     return Comparison(kept, systems, seeds, out, evaluate_rows)

@@ -17,7 +17,7 @@ from wiseale.data.dataset import Array, Reading
 from wiseale.data.reading import interpret
 from wiseale.divergences import kl_posterior_prior
 from wiseale.errors import DataError, RunError
-from wiseale.likelihoods import Bernoulli
+from wiseale.likelihoods import check_support
 from wiseale.models.model_file import ModelConfig, load_model
 from wiseale.networks.model import Model, seeded
 from wiseale.objectives.terms import Objective
@@ -103,13 +103,12 @@ class Codec:
         their number matters.
         """
         x = self._read(stored)
+        check_support(self.model.family, float(x.min()), float(x.max()))
         posterior = self._network.encode(x)
         half = standard_normal((SCORE_DRAWS // 2, self.model.latent_dim), 0, "evaluate").to(x)
         log_likelihood = torch.zeros(len(x), dtype=x.dtype, device=x.device)
         for epsilon in torch.cat([half, -half]):
             likelihood = self._network.decode(posterior.sample(epsilon.expand(len(x), -1)))
-            if isinstance(likelihood, Bernoulli) and not bool(((x >= 0) & (x <= 1)).all()):
-                raise DataError("a Bernoulli likelihood scores values between 0 and 1 only: X has others")
             log_likelihood += likelihood.log_prob(x)
         units = self.model.units
         log_jacobian = 0.0 if units is None else units.log_jacobian(self.model.x_shape)

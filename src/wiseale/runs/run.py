@@ -18,6 +18,7 @@ import wiseale
 from wiseale import config
 from wiseale.config import SettingError, TrainConfig
 from wiseale.data import load_dataset
+from wiseale.data.defaults import constant_columns
 from wiseale.errors import DivergenceError, RunError
 from wiseale.kernels import native
 from wiseale.models.model_file import save_model
@@ -65,7 +66,7 @@ def start(asked: TrainConfig, out: Path, display: Display) -> Outcome:
         complete = dataclasses.asdict(resolved) | {"resolved": work.facts}
         run = RunDirectory.create(out, complete, _environment(resolved, dataset.fingerprint))
         with run.locked():
-            return _carry_out(work, run, display)
+            return _carry_out(work, run, display, [note] if (note := constant_columns(dataset)) else [])
 
 
 def resume(path: Path, display: Display) -> Outcome:

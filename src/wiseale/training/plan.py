@@ -13,6 +13,7 @@ import torch
 from wiseale import config
 from wiseale.config import SettingError, TrainConfig
 from wiseale.data import Dataset, is_path
+from wiseale.data.defaults import choose_epochs
 from wiseale.errors import DataError
 from wiseale.objectives import make_objective
 from wiseale.platform.folders import default_data_root
@@ -47,13 +48,18 @@ def resolve(asked: TrainConfig, dataset: Dataset) -> TrainConfig:
     network = config.build("network", asked.network or preset.network)
     likelihood = config.build("likelihood", asked.likelihood or preset.likelihood)
     schedule = config.build("lr schedule", asked.lr_schedule or preset.lr_schedule)
-    n_train = len(dataset.train) - held_out_count(len(dataset.train), asked.held_out)
+    held_out = preset.held_out if asked.held_out is None else asked.held_out
+    n_held_out = held_out_count(len(dataset.train), held_out)
+    n_train = len(dataset.train) - n_held_out
     if asked.batch_size is not None and asked.batch_size > n_train:
         raise SettingError("batch_size", f"must be at most the {n_train} training rows, got {asked.batch_size}")
-    if asked.patience is not None and held_out_count(len(dataset.train), asked.held_out) == 0:
+    if isinstance(asked.patience, int) and n_held_out == 0:
         raise SettingError("patience", "needs held-out rows to watch: give held_out above 0")
     latent_dim = asked.latent_dim or preset.latent_dim
     batch_size = asked.batch_size or min(preset.batch_size, n_train)
+    max_epochs, patience = choose_epochs(
+        asked.max_epochs or preset.max_epochs, asked.patience, n_train // batch_size, watched=n_held_out > 0
+    )
     device = choose_device(asked.device)
     specs = config.spec_of("network", network), config.spec_of("likelihood", likelihood)
     threads = asked.threads or default_threads()
@@ -67,7 +73,9 @@ def resolve(asked: TrainConfig, dataset: Dataset) -> TrainConfig:
         network=specs[0],
         likelihood=specs[1],
         batch_size=batch_size,
-        max_epochs=asked.max_epochs or preset.max_epochs,
+        max_epochs=max_epochs,
+        patience=patience,
+        held_out=held_out,
         lr=asked.lr or preset.lr,
         lr_schedule=config.spec_of("lr schedule", schedule),
         init_from=os.path.abspath(asked.init_from) if asked.init_from else None,
@@ -81,6 +89,7 @@ def resolve(asked: TrainConfig, dataset: Dataset) -> TrainConfig:
 def make_plan(resolved: TrainConfig) -> Plan:
     """The loop's numbers from resolved settings."""
     assert resolved.batch_size and resolved.max_epochs and resolved.lr and resolved.lr_schedule  # noqa: PT018
+    assert resolved.patience != "auto"
     return Plan(
         batch_size=resolved.batch_size,
         max_epochs=resolved.max_epochs,

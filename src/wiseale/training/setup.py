@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from wiseale.config import SettingError, TrainConfig
 from wiseale.data import Dataset
+from wiseale.data.defaults import suit
 from wiseale.models.model_file import ModelConfig, load_model
 from wiseale.networks.model import Model, parameter_count, seeded
 from wiseale.objectives import make_objective
@@ -37,6 +38,8 @@ class Work:
     def prepare(cls, resolved: TrainConfig, dataset: Dataset, world: World = ALONE) -> Work:
         """A learner at step 0 and its batches; nothing outside is changed."""
         assert resolved.network and resolved.likelihood and resolved.latent_dim  # noqa: PT018
+        assert resolved.held_out is not None
+        dataset = suit(dataset, resolved.likelihood)
         train_rows, held_rows = split_rows(len(dataset.train), resolved.held_out, resolved.seed)
         plan = make_plan(resolved)
         objective = make_objective(resolved.objective).at_scale(plan.batch_size, len(train_rows))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from wiseale.config import SettingError, Settings, from_values, setting
-from wiseale.data.dataset import Array, Dataset, Preset, Progress, Rows
+from wiseale.data.dataset import Array, Dataset, Progress
+from wiseale.data.defaults import make_dataset
 from wiseale.data.images.decode import DECODER_VERSION, Form
 from wiseale.data.images.images import Listing, list_images, printable
 from wiseale.data.packs.image_pack import cached_path, pack_images
@@ -61,18 +62,12 @@ def load_images(path: Path, settings: Mapping[str, str], progress: Progress | No
         skip_bad=chosen.skip_bad,
         progress=progress,
     )
-    n = len(pack.x)
-    if n < 2:
+    if len(pack.x) < 2:
         raise DataError(f"{path} holds 1 usable image: at least 2 are needed")
     written = ",".join(f"{key}={value}" for key, value in settings.items())
-    return Dataset(
-        name=f"{path.resolve()}:{written}" if written else str(path.resolve()),
-        train=Rows(pack.x, "unit", pack.factors),
-        test=None,
-        preset=Preset(network="conv2d", likelihood="gaussian", latent_dim=32, batch_size=min(64, n)),
-        fingerprint=pack.metadata.sha256,
-        scaling="global",
-    )
+    name = f"{path.resolve()}:{written}" if written else str(path.resolve())
+    dataset = make_dataset(pack.x, name, factors=pack.factors, sha256=pack.metadata.sha256)
+    return replace(dataset, preset=replace(dataset.preset, latent_dim=32))
 
 
 def _file_stamp(table: Path) -> tuple[str, int, int]:

@@ -1,4 +1,4 @@
-"""People's tables: blocks of rows from any kind of file become float32 columns, each cell a finite number."""
+"""People's tables: blocks of rows from any kind of file become float64 columns, each cell a finite number."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from wiseale.config import Settings, setting
 from wiseale.data.dataset import Array, Dataset, Scaling
 from wiseale.data.defaults import make_dataset
-from wiseale.data.finite import ColumnRange, to_float32
+from wiseale.data.finite import first_flaw
 from wiseale.data.tables.columns import Selection, select
 from wiseale.errors import DataError
 
@@ -44,11 +43,13 @@ class TableFile(Settings):
     standardize: Literal["auto", "none", "columns", "global"] = setting("auto", "by which mean and scale")
 
     def load(self, path: Path, name: str, *, training: bool = True) -> Dataset:
-        """Read the file; without ``training`` a single row will do, and columns may be constant."""
+        """Read the file; without ``training`` a single row will do."""
         names, read = self.open(path)
         chosen = select(path.name, names, self.columns, self.drop, self.labels)
-        x, factors, span = gather(chosen, read(chosen))
-        check_table(chosen, len(x), span, training=training)
+        x, factors = gather(chosen, read(chosen))
+        if len(x) < 1 + training:
+            held = "no rows" if len(x) == 0 else "only 1 row"
+            raise DataError(f"{path.name} has {held}: at least {1 + training} are needed")
         scaling: Scaling | None = None if self.standardize == "auto" else self.standardize
         columns = tuple(chosen.names[i] or str(i + 1) for i in chosen.features)
         return make_dataset(x, name, factors=factors, columns=columns, scaling=scaling)
@@ -91,58 +92,35 @@ def _as_numbers(words: list[str]) -> Array:
         return np.array(words)
 
 
-def gather(chosen: Selection, blocks: Iterable[Block]) -> tuple[npt.NDArray[np.float32], dict[str, Array], ColumnRange]:
-    """Features (n, features), labels by name, and the range of each feature; a cell that is no number is refused."""
-    parts: list[npt.NDArray[np.float32]] = []
+def gather(chosen: Selection, blocks: Iterable[Block]) -> tuple[Array, dict[str, Array]]:
+    """Features (n, features) in float64, and labels by name; a cell that is not finite is refused."""
+    parts: list[Array] = []
     labels = [_Labels(chosen.names[i] or str(i + 1)) for i in chosen.labels]
-    span, n = ColumnRange(len(chosen.features)), 0
+    n = 0
     for block in blocks:
-        converted = finite_cells(chosen, block, n)
-        span.add(block.values, converted)
+        check_cells(chosen, block, n)
         for label, cells in zip(labels, block.labels, strict=True):
             label.add(cells)
-        parts.append(np.array(converted))
-        n += len(converted)
-    x = np.empty((n, len(chosen.features)), np.float32)
+        parts.append(block.values)
+        n += len(block.values)
+    x = np.empty((n, len(chosen.features)))
     parts.reverse()
     start = 0
     while parts:  # each part is let go once copied, so that the peak stays near the size of x
         part = parts.pop()
         x[start : start + len(part)] = part
         start += len(part)
-    return x, {label.name: label.finish(chosen.file) for label in labels}, span
+    return x, {label.name: label.finish(chosen.file) for label in labels}
 
 
-def finite_cells(chosen: Selection, block: Block, start: int) -> npt.NDArray[np.float32]:
-    """The cells of a block that begins at row ``start``, as float32; one that is not finite is refused."""
-    converted, flaw = to_float32(block.values)
+def check_cells(chosen: Selection, block: Block, start: int) -> None:
+    """Refuse a block, which begins at row ``start``, that has a cell that is not finite."""
+    flaw = first_flaw(block.values)
     if flaw is not None:
         row, column = flaw.index
         where = place(chosen, start + row, block.lines[row] if block.lines else None)
         named = chosen.called([chosen.features[column]])
         raise DataError(f"{where} has {flaw.problem} in column {named}: fill or drop it; wiseale does not guess")
-    return converted
-
-
-def check_table(chosen: Selection, n: int, span: ColumnRange, *, training: bool) -> None:
-    """Refuse too few rows, and columns that say nothing."""
-    if n < (2 if training else 1):
-        raise DataError(
-            f"{chosen.file} has {'no rows' if n == 0 else 'only 1 row'}: at least {1 + training} are needed"
-        )
-    if training and len(constant := span.constant()):
-        columns = [chosen.features[i] for i in constant]
-        said = "is constant" if len(columns) == 1 else "are constant"
-        named = f"column{'s' * (len(columns) > 1)} {chosen.called(columns)} of {chosen.file} {said}"
-        raise DataError(
-            f"{named} ({span.low[constant[0]]:g} in every row): leave out with drop={chosen.spelled(columns)}"
-        )
-    if len(blurred := span.blurred()):
-        i = int(blurred[0])
-        raise DataError(
-            f"column {chosen.called([chosen.features[i]])} of {chosen.file} varies only between {span.low[i]} and "
-            f"{span.high[i]}, too little for float32: subtract its mean first"
-        )
 
 
 def place(chosen: Selection, row: int, line: int | None) -> str:
