@@ -62,7 +62,7 @@ def test_imports_go_one_way():
 def test_every_registered_name_resolves_to_settings():
     from wiseale import config, registry
 
-    for kind in registry.REGISTRIES:
+    for kind in set(registry.REGISTRIES) - {"experiment"}:  # an experiment has no settings of its own
         for name in registry.names(kind):
             thing = config.build(kind, name)
             assert isinstance(thing, config.Settings)
