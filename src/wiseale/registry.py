@@ -1,4 +1,4 @@
-"""What exists, by name: each entry is a ``module:attribute`` that is imported only when it is asked for."""
+"""Systems, networks, likelihoods, datasets, schedules and experiments by name: the ``module:attribute`` of each."""
 
 from __future__ import annotations
 
@@ -52,12 +52,20 @@ SCHEDULES = {
     "step": "wiseale.training.schedule:Step",
 }
 
+EXPERIMENTS = {  # in the order `wiseale reproduce all` runs and reports them
+    "sine": "wiseale.experiments.paper.reproduce:SINE",
+    "mnist": "wiseale.experiments.paper.reproduce:MNIST",
+    "celeba": "wiseale.experiments.paper.reproduce:CELEBA",
+    "teapot": "wiseale.experiments.paper.reproduce:TEAPOT",
+}
+
 REGISTRIES = {
     "objective": OBJECTIVES,
     "network": NETWORKS,
     "likelihood": LIKELIHOODS,
     "dataset": DATASETS,
     "lr schedule": SCHEDULES,
+    "experiment": EXPERIMENTS,
 }
 
 
@@ -67,7 +75,7 @@ def names(kind: str) -> list[str]:
 
 
 def lookup(kind: str, name: str) -> Any:
-    """The class registered under a name; an unknown name is an error that lists the known ones and the nearest."""
+    """Import what is registered under a name; an unknown name is an error that lists the known ones and the nearest."""
     known = REGISTRIES[kind]
     if name not in known:
         raise ConfigError(f"unknown {kind} {name!r}{did_you_mean(name, known)} (known: {', '.join(sorted(known))})")

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from wiseale.data.sets.idx_sets import IdxFile, IdxSet
+from wiseale.data.sets.known_files import KnownFile, KnownFiles
 
 NAMES = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte")
 
@@ -33,6 +33,6 @@ def write_set(folder: Path, files: dict[str, bytes], *, zipped: bool = True) -> 
         path.write_bytes(gzip.compress(content) if zipped else content)
 
 
-def known_set(files: dict[str, bytes], sums: dict[str, str], mirrors: tuple[str, ...] = ()) -> IdxSet:
-    entries = tuple(IdxFile(name, len(files[name]), sums[name]) for name in NAMES)
-    return IdxSet("mnist", "MNIST", ("mnist",), mirrors, entries, "none")  # type: ignore[arg-type]
+def known_set(files: dict[str, bytes], sums: dict[str, str], mirrors: tuple[str, ...] = ()) -> KnownFiles:
+    entries = tuple(KnownFile(name, len(files[name]), sums[name]) for name in NAMES)
+    return KnownFiles("mnist", "MNIST", ("mnist",), mirrors, entries, "none")

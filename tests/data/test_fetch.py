@@ -16,9 +16,12 @@ from pathlib import Path
 import pytest
 from tests.data.idx_files import NAMES, contents, known_set, write_set
 
+from wiseale import registry
 from wiseale.data import load_dataset
-from wiseale.data.sets import download, fetch
+from wiseale.data.sets import download
 from wiseale.data.sets.fetch import fetch as fetch_set
+from wiseale.data.sets.known_files import KnownFile, KnownFiles
+from wiseale.data.sets.mnist import Mnist
 from wiseale.errors import ConfigError, DataError
 
 FILES = contents()
@@ -77,7 +80,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
 
     for variable in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.delenv(variable, raising=False)
-    monkeypatch.setitem(fetch.IDX_SETS, "mnist", known_set(FILES, SUMS))
+    monkeypatch.setattr(Mnist, "files", known_set(FILES, SUMS))
     web = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     told.address = f"http://127.0.0.1:{web.server_address[1]}"
     thread = threading.Thread(target=web.serve_forever, kwargs={"poll_interval": 0.01})
@@ -255,6 +258,31 @@ def test_a_folder_that_will_not_do_is_one_line(server: Server, tmp_path: Path) -
     cut = tmp_path / "theirs" / f"{NAMES[2]}.gz"
     cut.write_bytes(gzip.compress(FILES[NAMES[2]])[:-10])
     assert "damaged or cut short" in line("mnist", tmp_path, tmp_path / "theirs")
+
+
+class Ramp:
+    """A dataset of another format, as somebody might add it: one uncompressed file."""
+
+    content = bytes(range(100))
+    files = KnownFiles(
+        name="ramp",
+        title="Ramp",
+        folders=("ramp",),
+        mirrors=(),
+        files=(KnownFile("ramp.npy", 100, hashlib.sha256(content).hexdigest()),),
+        licence="none",
+        remote_suffix="",
+    )
+
+
+def test_any_registered_dataset_that_declares_its_files_is_fetched(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(registry.DATASETS, "ramp", f"{__name__}:Ramp")
+    server.answers["/a/ramp.npy"] = Ramp.content
+    assert fetch_set("ramp", tmp_path, mirrors=[server.mirror("a")]) == [tmp_path / "ramp" / "ramp.npy"]
+    assert (tmp_path / "ramp" / "ramp.npy").read_bytes() == Ramp.content
+    assert "(known: fashion_mnist, mnist, ramp)" in line("sine", tmp_path)
 
 
 def test_unknown_sets_and_unwritable_places_are_one_line(server: Server, tmp_path: Path) -> None:

@@ -1,9 +1,11 @@
 import pytest
 
+from wiseale import registry
 from wiseale.experiments import systems as s
 from wiseale.experiments.comparison import Estimate
 from wiseale.experiments.paper.claims import Comparand, Evidence, judge, judge_inequalities
-from wiseale.experiments.paper.reproduce import EXPERIMENTS, SCALES, TRAINED, faces
+from wiseale.experiments.paper.reproduce import faces
+from wiseale.experiments.paper.scales import SCALES
 
 MSE = Comparand("sine", "mse", s.WISE_ALE, s.AEVB)
 
@@ -55,10 +57,10 @@ def test_every_claim_is_judged():
     assert {verdict.claim for verdict in judge(Evidence({}))} == {f"C{n}" for n in range(1, 12)}
 
 
-@pytest.mark.parametrize("name", TRAINED)
+@pytest.mark.parametrize("name", registry.EXPERIMENTS)
 @pytest.mark.parametrize("scale", SCALES)
 def test_plans_are_complete_and_their_folders_distinct(name, scale, tmp_path):
-    made = EXPERIMENTS[name].comparisons(scale, tmp_path)
+    made = registry.lookup("experiment", name).comparisons(scale, tmp_path)
     paths = [job.out for comparison in made for job in comparison.jobs()]
     assert len(set(paths)) == len(paths)
     names = {system.name for comparison in made for system in comparison.systems}

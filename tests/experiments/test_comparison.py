@@ -19,7 +19,7 @@ from wiseale.experiments.jobs import Job, run_jobs
 
 QUICK = {"network": "mlp:hidden=8", "max_epochs": 2, "batch_size": 16, "threads": 1}
 ARGUMENTS = [
-    *("sine:n=150,n_test=80", "--objectives", "aevb", "wise_ale:prior_weight=1/64", "--seeds", "2"),
+    *("sine:n=150,n_test=80", "--objectives", "wise_ale:prior_weight=1/64", "--seeds", "2"),
     *("--network", "mlp:hidden=8", "--max-epochs", "2", "--batch-size", "16", "--evaluate-rows", "80"),
 ]
 
@@ -44,6 +44,7 @@ def comparison(out: Path, **changes) -> Comparison:
     return Comparison(base, systems, seeds=1, out=out, evaluate_rows=80)
 
 
+@pytest.mark.long
 def test_a_failure_is_reported_and_the_rest_goes_on(tmp_path):
     made = comparison(tmp_path / "c")
     broken = Job("broken", TrainConfig(data="sine:n=150,n_test=80", **QUICK, lr=1e30), tmp_path / "broken")
@@ -74,20 +75,22 @@ def compare(out: Path) -> subprocess.Popen:
     )
 
 
-def tables(out: Path) -> dict[str, str]:
-    """Every table but what tells of times."""
-    found = {path.name: path.read_text() for path in (out / "tables").iterdir()}
-    lines = {name: [line for line in text.splitlines() if "seconds" not in line] for name, text in found.items()}
-    return {name: text for name, text in lines.items() if name.endswith(".csv")}
+def tables(out: Path) -> dict[str, list[str]]:
+    """The lines of every CSV table, without those that contain times."""
+    return {
+        path.name: [line for line in path.read_text().splitlines() if "seconds" not in line]
+        for path in (out / "tables").glob("*.csv")
+    }
 
 
+@pytest.mark.long
 def test_killed_in_the_middle_and_run_again_gives_the_same_tables(tmp_path):
     whole = compare(tmp_path / "whole")
     output, _ = whole.communicate(timeout=300)
     assert whole.returncode == 0, output
 
     killed = compare(tmp_path / "killed")
-    first = tmp_path / "killed" / "runs" / "aevb" / "seed-0" / "evaluation.json"
+    first = tmp_path / "killed" / "runs" / "wise_ale-prior_weight-1-over-64" / "seed-0" / "evaluation.json"
     while not first.exists():
         time.sleep(0.02)
         assert killed.poll() is None
@@ -98,13 +101,12 @@ def test_killed_in_the_middle_and_run_again_gives_the_same_tables(tmp_path):
     output, _ = again.communicate(timeout=300)
     assert again.returncode == 0, output
     assert first.stat().st_mtime_ns == stamp
-    assert tables(tmp_path / "killed") == tables(tmp_path / "whole")
+    assert tables(tmp_path / "killed") == tables(tmp_path / "whole") != {}
 
     results = read_comparison(tmp_path / "whole").results()
-    assert len(results) == 4
-    mse = [json.loads((r.path / "evaluation.json").read_text())["measures"]["mse"] for r in results if r.seed == 0]
-    assert summarize(results)["aevb"]["mse"].n == 2
-    assert min(mse) > 0
+    mse = [json.loads((result.path / "evaluation.json").read_text())["measures"]["mse"] for result in results]
+    (summary,) = summarize(results).values()
+    assert (summary["mse"].n, summary["mse"].mean) == (2, pytest.approx(np.mean(mse)))
     page = (tmp_path / "whole" / "report.html").read_text()
     assert "http" not in page.replace("http-equiv", "")
     assert "<script" not in page

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from tests.journals import MemoryJournal
 from torch import nn
 
 from wiseale.data.dataset import Rows
@@ -27,23 +28,6 @@ class Affine(NetworkSettings):
         return Pair(nn.Identity(), latent_dim, nn.Linear(latent_dim, latent_dim))
 
 
-class Silent:
-    def __init__(self):
-        self.records = []
-
-    def step(self, *_):
-        pass
-
-    def epoch(self, record):
-        self.records.append(record)
-
-    def checkpoint(self, learner):
-        pass
-
-    def interrupted(self):
-        return False
-
-
 def train_shifted_codes(spec, epochs, lr=1e-2, seed=0):
     """Codes (2000, 2) before and after training on x ~ N(0, I), and the records of the epochs of 31 steps each."""
     objective = make_objective(spec)
@@ -63,7 +47,7 @@ def train_shifted_codes(spec, epochs, lr=1e-2, seed=0):
         with torch.no_grad():
             return model.encode(torch.from_numpy(x)).sample(noise)
 
-    before, journal = codes(), Silent()
+    before, journal = codes(), MemoryJournal()
     plan = Plan(batch_size=64, max_epochs=epochs, lr=lr, schedule=Constant(), seed=seed)
     fit(Learner.fresh(model, called, lr), Batches(Rows(x)), None, plan, journal)
     return before, codes(), journal.records

@@ -6,6 +6,7 @@ import shutil
 
 import pytest
 import torch
+from tests.journals import MemoryJournal
 
 from wiseale.config import SettingError, TrainConfig
 from wiseale.errors import ModelFileError
@@ -23,22 +24,8 @@ CONFIG = TrainConfig(
 )
 
 
-class Silent:
-    def loading(self, done, total):
-        pass
-
-    def started(self, facts):
-        pass
-
-    def step(self, epoch, step_in_epoch, steps_per_epoch, terms):
-        pass
-
-    def epoch(self, record):
-        pass
-
-
 def train(out, **changes):
-    start(dataclasses.replace(CONFIG, **changes), out, Silent())
+    start(dataclasses.replace(CONFIG, **changes), out, MemoryJournal())
     return load_model(out)[0]
 
 
@@ -74,7 +61,7 @@ def test_a_resumed_run_needs_the_source_only_before_its_first_checkpoint(source,
         else:
             shutil.rmtree(run / "checkpoints")
             shutil.move(tmp_path / "elsewhere", moving)
-        resume(run, Silent())
+        resume(run, MemoryJournal())
         weights = [(path / "model" / "model.safetensors").read_bytes() for path in (tmp_path / "whole", run)]
         assert weights[0] == weights[1]
 

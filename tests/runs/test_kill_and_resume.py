@@ -10,6 +10,8 @@ from tests.processes.processes import at_the_end, content, finish, newest_step, 
 
 from wiseale.runs.directory import RunDirectory
 
+pytestmark = pytest.mark.long
+
 ARGUMENTS = [
     "sine:n=1500,n_test=10",
     *("--objective", "wise_ale", "--network", "mlp:hidden=48", "--batch-size", "16", "--max-epochs", "8"),

@@ -7,6 +7,8 @@ import math
 import numpy as np
 import pytest
 import torch
+from tests.journals import MemoryJournal
+from tests.objectives.specs import SPECS, small
 
 from wiseale import config
 from wiseale.data.dataset import Rows
@@ -14,7 +16,7 @@ from wiseale.errors import DivergenceError
 from wiseale.likelihoods import GaussianFamily
 from wiseale.networks.model import Model, seeded
 from wiseale.objectives import make_objective
-from wiseale.runs.checkpoint import load_newest, save_checkpoint
+from wiseale.runs.checkpoint import load_newest
 from wiseale.training import loop
 from wiseale.training.batches import Batches
 from wiseale.training.learner import Learner
@@ -23,29 +25,6 @@ from wiseale.training.plan import Plan
 from wiseale.training.schedule import Constant, Cosine, Step
 
 N, FEATURES = 50, 6
-
-
-class Memory:
-    """A journal that keeps everything and can stop after given steps."""
-
-    def __init__(self, stop_after=(), directory=None):
-        self.records, self.steps, self.saved = [], 0, []
-        self.stop_after, self.directory = stop_after, directory
-
-    def step(self, epoch, step_in_epoch, steps_per_epoch, terms):
-        pass
-
-    def epoch(self, record):
-        self.records.append(record)
-
-    def checkpoint(self, learner):
-        self.saved.append(learner.progress.step)
-        if self.directory:
-            save_checkpoint(self.directory, learner)
-
-    def interrupted(self):
-        self.steps += 1
-        return self.steps in self.stop_after
 
 
 def rows(seed=0, n=N):
@@ -81,57 +60,41 @@ def same(left, right):
     return all(torch.equal(a, b) for a, b in zip(state(left), state(right), strict=True))
 
 
-RESUMED = [
-    "wise_ale",
-    "wise_ale:estimator=mc",
-    "aevb",
-    "wae_mmd",
-    "wae_mmd:encoder=gaussian",
-    "wae_gan:critic_width=16",
-    "aae:critic_width=16",
-    "aae:encoder=deterministic,critic_width=16",
-    "sinkhorn_ae:iterations=5",
-    "sinkhorn_ae:debiased=false,iterations=5",
-    "beta_tc_vae",
-    "info_vae",
-    "dip_vae",
-    "wise_ale:aggregate=bank,estimator=tightest,bank_size=30",  # wraps around after 4 steps
-    "wise_ale:aggregate=bank,estimator=mc",
-    "wise_ale_exact",
-    "wise_ale_exact:reconstruction=mixture",
-    "gmvae:clusters=3,w_dim=2,hidden=8,prior_hidden=8",
-]
-
-
-@pytest.mark.parametrize("step", [1, 3, 6, 7, 12, 17])
-@pytest.mark.parametrize("objective", RESUMED)
-def test_interrupted_and_continued_equals_uninterrupted(step, objective, tmp_path):
+@pytest.mark.parametrize("objective", [*SPECS, "wise_ale:aggregate=bank,estimator=tightest,bank_size=30"])
+def test_interrupted_and_continued_equals_uninterrupted(objective, tmp_path):
+    """Stopped at the start and the end of the first of three epochs of 6 steps, in the second and in the last."""
+    objective = small(objective)
     chosen = plan(patience=5, prior_warmup=1.5, schedule=Cosine(), max_grad_norm=0.5)
     train, held_out = Batches(rows()), Batches(rows(1, 20))
     whole = fresh(objective)
-    complete = Memory()
+    complete = MemoryJournal()
     assert fit(whole, train, held_out, chosen, complete)
+    assert len(complete.records) == 3
 
-    first = fresh(objective)
-    stopped = Memory(stop_after=(step,), directory=tmp_path)
-    assert not fit(first, train, held_out, chosen, stopped)
-    second = fresh(objective, seed=99)  # other weights: all must come from the checkpoint
-    load_newest(tmp_path, second)
-    assert second.progress.step == step
-    rest = Memory()
-    assert fit(second, train, held_out, chosen, rest)
-    assert same(whole, second)
-    strip = [dataclasses.replace(r, seconds=0.0, samples=0) for r in complete.records]
-    assert [dataclasses.replace(r, seconds=0.0, samples=0) for r in stopped.records + rest.records] == strip
-    assert whole.progress == second.progress
-    assert all(torch.equal(whole.best[name], second.best[name]) for name in whole.best)
+    for step in (1, 6, 7, 17):
+        first = fresh(objective)
+        stopped = MemoryJournal(stop_after=(step,), directory=tmp_path / str(step))
+        assert not fit(first, train, held_out, chosen, stopped)
+        second = fresh(objective, seed=99)  # other weights: all must come from the checkpoint
+        load_newest(tmp_path / str(step), second)
+        assert second.progress.step == step
+        rest = MemoryJournal()
+        assert fit(second, train, held_out, chosen, rest)
+        assert same(whole, second), step
+        assert without_times(stopped.records + rest.records) == without_times(complete.records), step
+        assert whole.progress == second.progress, step
+        assert all(torch.equal(whole.best[name], second.best[name]) for name in whole.best), step
+
+
+def without_times(records):
+    return [dataclasses.replace(record, seconds=0.0, samples=0) for record in records]
 
 
 def test_saving_changes_nothing(tmp_path):
     outcomes = []
     for every in (1000, 2):
         learner = fresh()
-        fit(learner, Batches(rows()), None, plan(checkpoint_every=every), Memory(directory=tmp_path))
+        fit(learner, Batches(rows()), None, plan(checkpoint_every=every), MemoryJournal(directory=tmp_path))
         outcomes.append(learner)
     assert same(*outcomes)
 
@@ -145,7 +108,7 @@ def test_every_epoch_sees_every_row_at_most_once_in_another_order():
             return super().read(positions, counter)
 
     learner = fresh()
-    fit(learner, Spy(rows()), None, plan(max_epochs=2), Memory())
+    fit(learner, Spy(rows()), None, plan(max_epochs=2), MemoryJournal())
     first, second = (list(itertools.chain(*part)) for part in (seen[:6], seen[6:]))
     assert len(first) == len(set(first)) == 48
     assert len(set(second)) == 48
@@ -153,7 +116,7 @@ def test_every_epoch_sees_every_row_at_most_once_in_another_order():
 
 
 def test_the_loss_goes_down_and_terms_add_up():
-    journal = Memory()
+    journal = MemoryJournal()
     learner = fresh("beta_vae:beta=0.1")
     fit(learner, Batches(rows()), Batches(rows(1)), plan(max_epochs=20), journal)
     first, last = journal.records[0].train, journal.records[-1].train
@@ -167,7 +130,7 @@ def test_steps_are_logged_alike_however_many_wait(held, monkeypatch):
     """AEVB's prior is the KL that is logged beside every objective, computed for all waiting steps at once."""
     monkeypatch.setattr(loop, "_HELD_ENTRIES", held)
     reports = []
-    journal = Memory()
+    journal = MemoryJournal()
     journal.step = lambda *report: reports.append(report)
     fit(fresh("aevb"), Batches(rows()), None, plan(max_epochs=1), journal)
     steps_waiting = min(6, max(1, held // (8 * 2)))
@@ -181,13 +144,13 @@ def test_warm_up_starts_without_the_prior():
     """In the first step of a warm-up the encoder's sigma bias feels the reconstruction alone."""
     with_prior, without = fresh("aevb"), fresh("beta_vae:beta=1e-30")
     one_step = {"max_epochs": 1, "batch_size": 50}
-    fit(with_prior, Batches(rows()), None, plan(prior_warmup=4.0, **one_step), Memory())
-    fit(without, Batches(rows()), None, plan(**one_step), Memory())
+    fit(with_prior, Batches(rows()), None, plan(prior_warmup=4.0, **one_step), MemoryJournal())
+    fit(without, Batches(rows()), None, plan(**one_step), MemoryJournal())
     assert same(with_prior, without)
 
 
 def test_early_stopping_keeps_the_best_epoch():
-    journal = Memory()
+    journal = MemoryJournal()
     learner = fresh("beta_vae:beta=0.01")
     chosen = plan(max_epochs=400, patience=3, lr=3e-2, batch_size=16)
     fit(learner, Batches(rows(n=32)), Batches(rows(5, 32)), chosen, journal)
@@ -197,7 +160,7 @@ def test_early_stopping_keeps_the_best_epoch():
     assert len(losses) == learner.progress.best_epoch + 3
     shorter = dataclasses.replace(chosen, max_epochs=learner.progress.best_epoch)
     finished = fresh("beta_vae:beta=0.01")
-    fit(finished, Batches(rows(n=32)), None, shorter, Memory())
+    fit(finished, Batches(rows(n=32)), None, shorter, MemoryJournal())
     found = finished.modules.state_dict()
     assert all(torch.equal(learner.best[name], found[name]) for name in found)
 
@@ -207,18 +170,23 @@ def test_divergence_names_the_step_and_the_term():
     poisoned = rows()
     poisoned.x[::2] = 1e30  # its square overflows float32
     with pytest.raises(DivergenceError, match=r"at step 1 \(epoch 1\): reconstruction is (inf|nan); try a lower --lr"):
-        fit(learner, Batches(poisoned), None, plan(), Memory())
+        fit(learner, Batches(poisoned), None, plan(), MemoryJournal())
 
 
 def test_no_checkpoint_of_broken_weights(tmp_path):
-    learner = fresh()
-    journal = Memory(directory=tmp_path)
-    with pytest.raises(DivergenceError):
-        fit(learner, Batches(rows()), None, plan(lr=1e38, checkpoint_every=1, max_epochs=50), journal)
-    if journal.saved:
-        other = fresh()
-        load_newest(tmp_path, other)
-        assert all(bool(value.isfinite().all()) for value in other.model.state_dict().values())
+    """The update of step 4 overflows the weights while its loss is finite: step 3 stays the newest checkpoint."""
+
+    def leap(epoch, max_epochs):
+        return 1.0 if epoch < 3 / 6 else 1e45
+
+    learner, journal = fresh(), MemoryJournal(directory=tmp_path)
+    with pytest.raises(DivergenceError, match=r"at step 4: the weights .* are not finite"):
+        fit(learner, Batches(rows()), None, plan(checkpoint_every=1, schedule=leap), journal)
+    assert journal.saved == [1, 2, 3]
+    saved = fresh(seed=99)
+    load_newest(tmp_path, saved)
+    assert saved.progress.step == 3
+    assert all(bool(value.isfinite().all()) for value in saved.modules.state_dict().values())
 
 
 @pytest.mark.parametrize(
@@ -240,7 +208,7 @@ def test_schedules(schedule, epoch, expected):
 def test_bf16_stays_close_to_fp32():
     losses = []
     for bf16 in (False, True):
-        journal = Memory()
+        journal = MemoryJournal()
         fit(fresh(), Batches(rows()), None, plan(bf16=bf16, max_epochs=5), journal)
         losses.append(journal.records[-1].train["loss"])
     assert math.isclose(*losses, rel_tol=0.02)

@@ -23,6 +23,7 @@ def list_datasets(data_root: Path | None) -> None:
     from rich.table import Table
 
     from wiseale import config, registry
+    from wiseale.data.source import READERS
     from wiseale.platform.folders import default_data_root
 
     root = data_root or default_data_root()
@@ -32,7 +33,7 @@ def list_datasets(data_root: Path | None) -> None:
         table.add_row(name, str(type(source).__doc__).splitlines()[0], source.status(root))
     console = Console()
     console.print(table)
-    console.print("Paths work too: .npy .npz .csv .tsv .parquet, a folder or a .zip of images.", highlight=False)
+    console.print(f"Paths work too: {' '.join(READERS)}, a folder or a .zip of images.", highlight=False)
 
 
 @command.command()
@@ -75,7 +76,7 @@ def info(data: str, data_root: Path | None, out: Path | None) -> None:
 @click.option("--from", "source", type=click.Path(path_type=Path), help="a folder that has the files already")
 @ROOT
 def fetch(name: str, source: Path | None, data_root: Path | None) -> None:
-    """Put MNIST or Fashion-MNIST under the data root: from mirrors, checked by SHA-256, or from a folder."""
+    """Download the files of dataset NAME into the data root, checked by SHA-256, or copy them from a folder."""
     from wiseale.cli.progress import download_bar
     from wiseale.data.sets.fetch import fetch as fetch_files
     from wiseale.platform.folders import default_data_root

@@ -1,4 +1,4 @@
-"""``wiseale reproduce sine|mnist|celeba|teapot|toy|all --scale smoke|small|paper --out DIR``."""
+"""``wiseale reproduce NAME --scale SCALE --out DIR``: the paper's experiments."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ from typing import cast
 
 import click
 
-NAMES = ("sine", "mnist", "celeba", "teapot", "toy", "all")
+from wiseale import registry
+from wiseale.experiments.paper.scales import SCALES, Scale
+
+TRAINED = tuple(registry.EXPERIMENTS)
 
 
 @click.command()
-@click.argument("name", type=click.Choice(NAMES))
-@click.option("--scale", type=click.Choice(("smoke", "small", "paper")), default="small", show_default=True)
+@click.argument("name", type=click.Choice((*TRAINED, "toy", "all")))
+@click.option("--scale", type=click.Choice(SCALES), default="small", show_default=True)
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="directory of the reproduction")
 @click.option("--data-root", type=click.Path(path_type=Path), help="where datasets lie [default: $WISEALE_DATA]")
 @click.option("--workers", type=click.IntRange(1), help="runs at the same time [default: one per core]")
@@ -30,7 +33,6 @@ def command(name: str, scale: str, out: Path, data_root: Path | None, workers: i
     from wiseale.cli.present import print_failures
     from wiseale.experiments.bounds.toy import run_toy
     from wiseale.experiments.comparison import default_workers
-    from wiseale.experiments.paper.reproduce import TRAINED, Scale
     from wiseale.experiments.paper.reproduction import keep_request, run_experiment
     from wiseale.report.directory import reproduction_page
     from wiseale.report.write import write_report

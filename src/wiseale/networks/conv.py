@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import ClassVar
 
 from torch import nn
 
@@ -55,6 +56,8 @@ class Conv1d(_Conv):
 
     kernel: int = setting(8, "width of every filter", minimum=1)
 
+    example_shape: ClassVar[tuple[int, ...]] = (1, 256)
+
     def pair(self, x_shape: tuple[int, ...], latent_dim: int) -> Pair:
         """Modules for signals of this shape."""
         if len(x_shape) != 2:
@@ -65,6 +68,8 @@ class Conv1d(_Conv):
 @dataclass(frozen=True)
 class Conv2d(_Conv):
     """For images (channels, height, width)."""
+
+    example_shape: ClassVar[tuple[int, ...]] = (1, 28, 28)
 
     def pair(self, x_shape: tuple[int, ...], latent_dim: int) -> Pair:
         """Modules for images of this shape."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import ClassVar
 
 from torch import nn
 
@@ -17,6 +18,8 @@ class Mlp(NetworkSettings):
     """x flattened → hidden layers with ReLU → heads; the decoder runs the same widths backwards."""
 
     hidden: tuple[int, ...] = setting((256, 256), "widths of the hidden layers", minimum=1)
+
+    example_shape: ClassVar[tuple[int, ...]] = (30,)
 
     def pair(self, x_shape: tuple[int, ...], latent_dim: int) -> Pair:
         """Modules for observations of this shape."""

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 import torch
 from torch import Tensor, nn
@@ -35,6 +35,9 @@ class NetworkSettings(Settings):
 
     sigma_activation: SigmaActivation = setting("softplus", "makes the posterior's standard deviation positive")
     sigma_min: float = setting(1e-4, "floor of the posterior's standard deviation", above=0)
+
+    example_shape: ClassVar[tuple[int, ...]]
+    """A shape of x that the network accepts; the contract tests build it for this shape."""
 
     @abstractmethod
     def pair(self, x_shape: tuple[int, ...], latent_dim: int) -> Pair:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from torch import nn
 
@@ -21,6 +22,8 @@ class PaperCeleba(NetworkSettings):
     """
 
     width: float = setting(1.0, "multiplies every number of filters; 1 is the paper's, 0.25 trains on a CPU", above=0)
+
+    example_shape: ClassVar[tuple[int, ...]] = (3, 64, 64)
 
     def pair(self, x_shape: tuple[int, ...], latent_dim: int) -> Pair:
         """Modules for images of 64 × 64."""

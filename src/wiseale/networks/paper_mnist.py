@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from torch import nn
 
@@ -19,6 +20,8 @@ class PaperMnist(NetworkSettings):
 
     sigma_activation: SigmaActivation = setting("relu", "makes the posterior's standard deviation positive")
     sigma_min: float = setting(1e-3, "floor of the posterior's standard deviation", above=0)
+
+    example_shape: ClassVar[tuple[int, ...]] = (1, 28, 28)
 
     def pair(self, x_shape: tuple[int, ...], latent_dim: int) -> Pair:
         """Modules for images of 28 × 28."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from torch import nn
 
@@ -22,6 +23,8 @@ class PaperSine(NetworkSettings):
 
     sigma_activation: SigmaActivation = setting("relu", "makes the posterior's standard deviation positive")
     sigma_min: float = setting(1e-3, "floor of the posterior's standard deviation", above=0)
+
+    example_shape: ClassVar[tuple[int, ...]] = (1, 256)
 
     def pair(self, x_shape: tuple[int, ...], latent_dim: int) -> Pair:
         """Modules for waves of 256 samples."""

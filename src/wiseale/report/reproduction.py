@@ -6,16 +6,16 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
+from wiseale import registry
 from wiseale.experiments.gallery import draw_all
 from wiseale.experiments.paper.claims import MINIMUM_SEEDS, Verdict
+from wiseale.experiments.paper.reproduce import Experiment
 from wiseale.experiments.paper.reproduction import Outcome, Reproduction
 from wiseale.experiments.saved_figure import SavedFigure
 from wiseale.report.comparison import comparison_sections, runs_table, unfinished_table
 from wiseale.report.document import Commands, Document, Paragraph, Section, Table
 
-TITLES = {"sine": "Sine waves", "mnist": "MNIST", "celeba": "Faces", "teapot": "Teapots"}
-
-# (experiment, our figure) → the number of that figure in the paper.
+# The paper's numbers for figures that the gallery draws under its own names.
 NUMBERED = {
     ("mnist", "posteriors"): "figure1",
     ("sine", "reconstructions"): "figure5a",
@@ -40,7 +40,7 @@ def reproduction_document(
         f"{rehearsal if reproduction.scale == 'smoke' else ''} Nats per observation unless stated otherwise; ± is a "
         "95 % Student interval over seeds."
     )
-    data = [runs_table(one.results, f"{TITLES[name]}: ") for name, one in reproduction.outcomes.items()]
+    data = [runs_table(one.results, f"{_title(name)}: ") for name, one in reproduction.outcomes.items()]
     return Document("The paper's experiments, run again", lead, tuple(sections), tuple(data))
 
 
@@ -56,7 +56,7 @@ def claims_section(verdicts: Sequence[Verdict]) -> Section:
 
 
 def _experiment(name: str, outcome: Outcome, out: Path) -> list[Section]:
-    title = TITLES[name]
+    title = _title(name)
     note = (Paragraph(f"Note: {outcome.note}."),) if outcome.note else ()
     if unfinished := outcome.unfinished:
         note = (*note, unfinished_table(unfinished, f"{name}_unfinished"))
@@ -70,6 +70,11 @@ def _experiment(name: str, outcome: Outcome, out: Path) -> list[Section]:
     if note:
         sections.insert(0, Section(f"{title}: notes", note))
     return sections
+
+
+def _title(name: str) -> str:
+    experiment: Experiment = registry.lookup("experiment", name)
+    return experiment.title
 
 
 def _numbered(name: str, saved: Sequence[SavedFigure], out: Path) -> list[SavedFigure]:

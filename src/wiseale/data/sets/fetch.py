@@ -1,4 +1,4 @@
-"""Put a known dataset under the data root: from mirrors or a folder, kept only if its content has the known sum."""
+"""Put the files of a dataset under the data root, from mirrors or a folder, each checked by its SHA-256."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from wiseale import registry
 from wiseale.data.sets.download import DownloadError, download
 from wiseale.data.sets.idx import open_content
-from wiseale.data.sets.idx_sets import IDX_SETS, IdxFile, IdxSet, find_file
+from wiseale.data.sets.known_files import KnownFile, KnownFiles, find_file
 from wiseale.errors import ConfigError, DataError
-from wiseale.registry import did_you_mean
 
 Progress = Callable[[str, int, int | None], None]
-"""Told a file's name, the bytes so far, and how many there will be where that is known."""
+"""Called with a file's name, the bytes received so far and, where it is known, their total."""
 
 _CHUNK = 1 << 20
 
 
 class _WrongContentError(Exception):
-    """Why a file is not the one we know, in a few words."""
+    """A file's size or checksum is not the known one; the message says how."""
 
 
 def fetch(
@@ -36,21 +36,19 @@ def fetch(
     mirrors: Sequence[str] | None = None,
     timeout: float = 30.0,
 ) -> list[Path]:
-    """The files of a dataset, in their place under the data root; those already there and sound are left alone.
+    """Put a dataset's files under the data root and return their paths; files already there and intact are kept.
 
     Files are stored decompressed, which loads faster. An interrupted download is continued by the next call.
 
     Args:
-        name: ``"mnist"`` or ``"fashion_mnist"``.
+        name: a registered dataset that declares ``files`` (:class:`~wiseale.data.sets.known_files.KnownFiles`).
         data_root: where datasets lie.
-        source: a folder that has the files, raw or gzipped; without it they are downloaded.
+        source: a folder that has the files, decompressed or gzipped; without it they are downloaded.
         progress: called as bytes arrive.
         mirrors: addresses to try in turn instead of the known ones.
         timeout: seconds without an answer after which the next mirror is tried.
     """
-    if name not in IDX_SETS:
-        raise ConfigError(f"cannot fetch {name!r}{did_you_mean(name, IDX_SETS)} (known: {', '.join(sorted(IDX_SETS))})")
-    known = IDX_SETS[name]
+    known = _files_of(name)
     try:
         folder = data_root / known.folders[0]
         folder.mkdir(parents=True, exist_ok=True)
@@ -58,7 +56,7 @@ def fetch(
             raise DataError(f"{source} is not a folder: --from needs the one that holds the files of {known.title}")
         paths = []
         for file in known.files:
-            present = _sound(known, file, data_root)
+            present = _intact(known, file, data_root)
             if present is None and source is not None:
                 present = _copy(known, file, source, folder)
             elif present is None:
@@ -70,8 +68,18 @@ def fetch(
     return paths
 
 
-def _sound(known: IdxSet, file: IdxFile, data_root: Path) -> Path | None:
-    """The file that loading would use, if its content is right."""
+def _files_of(name: str) -> KnownFiles:
+    """The files that a registered dataset declares."""
+    declared = {one: getattr(registry.lookup("dataset", one), "files", None) for one in registry.names("dataset")}
+    fetchable = {one: files for one, files in declared.items() if isinstance(files, KnownFiles)}
+    if name not in fetchable:
+        near = registry.did_you_mean(name, fetchable)
+        raise ConfigError(f"cannot fetch {name!r}{near} (known: {', '.join(fetchable)})")
+    return fetchable[name]
+
+
+def _intact(known: KnownFiles, file: KnownFile, data_root: Path) -> Path | None:
+    """The file that loading would use, if its size and checksum are the known ones."""
     with contextlib.suppress(DataError, _WrongContentError):
         path = find_file(known, file, data_root)
         _check(path, file, None)
@@ -79,9 +87,9 @@ def _sound(known: IdxSet, file: IdxFile, data_root: Path) -> Path | None:
     return None
 
 
-def _copy(known: IdxSet, file: IdxFile, source: Path, folder: Path) -> Path:
+def _copy(known: KnownFiles, file: KnownFile, source: Path, folder: Path) -> Path:
     places = (source, source / "data", source / "raw", *(source / name for name in known.folders))
-    dotted = file.name.replace("-idx", ".idx")  # as some archives spell it
+    dotted = file.name.replace("-idx", ".idx")  # the spelling in some archives of IDX files
     for place in places:
         for name in (file.name, dotted):
             for path in (place / name, place / f"{name}.gz"):
@@ -90,19 +98,20 @@ def _copy(known: IdxSet, file: IdxFile, source: Path, folder: Path) -> Path:
                         return _install(path, file, folder)
                     except _WrongContentError as error:
                         raise DataError(f"{path} is not the {known.title} file of that name: {error}") from None
-    raise DataError(f"{source} holds no {file.name} (or {file.name}.gz): --from needs the four files of {known.title}")
+    raise DataError(f"{source} holds no {file.name} (or {file.name}.gz): --from needs the files of {known.title}")
 
 
 def _download(
-    known: IdxSet, file: IdxFile, folder: Path, progress: Progress, mirrors: Sequence[str], timeout: float
+    known: KnownFiles, file: KnownFile, folder: Path, progress: Progress, mirrors: Sequence[str], timeout: float
 ) -> Path:
-    part = folder / f"{file.name}.gz.part"
-    most = file.size + file.size // 100 + 1024  # gzip grows what it cannot shrink by less than this
+    remote = f"{file.name}{known.remote_suffix}"
+    part = folder / f"{remote}.part"
+    most = file.size + file.size // 100 + 1024  # gzip enlarges incompressible content by less than this
     failures = []
     for mirror in mirrors:
-        for continued in (part.exists(), False):  # once more from the start, if the beginning came from elsewhere
+        for continued in (part.exists(), False):  # again from the start, if the first part came from another mirror
             try:
-                download(f"{mirror}{file.name}.gz", part, most, lambda n, of: progress(file.name, n, of), timeout)
+                download(f"{mirror}{remote}", part, most, lambda n, of: progress(file.name, n, of), timeout)
                 path = _install(part, file, folder)
                 part.unlink()
                 return path
@@ -117,13 +126,13 @@ def _download(
                     failures.append(f"{mirror} ({error})")
                     break
     raise DataError(
-        f"could not download {file.name}.gz from {', '.join(failures)}: try again later, or get the four files of "
+        f"could not download {remote} from {', '.join(failures)}: try again later, or get the files of "
         f"{known.title} yourself and run `wiseale data fetch {known.name} --from DIR`"
     )
 
 
-def _install(path: Path, file: IdxFile, folder: Path) -> Path:
-    """Decompress into place, by way of a temporary sibling, so that only right content ever bears the name."""
+def _install(path: Path, file: KnownFile, folder: Path) -> Path:
+    """Decompress into a temporary file and rename it, so that a file of this name is always complete."""
     handle, name = tempfile.mkstemp(prefix=f".{file.name}.", dir=folder)
     temporary = Path(name)
     try:
@@ -139,8 +148,8 @@ def _install(path: Path, file: IdxFile, folder: Path) -> Path:
     return folder / file.name
 
 
-def _check(path: Path, file: IdxFile, write: Callable[[bytes], object] | None) -> None:
-    """Read the content, passing it on, and refuse it unless size and SHA-256 are the known ones."""
+def _check(path: Path, file: KnownFile, write: Callable[[bytes], object] | None) -> None:
+    """Read the decompressed content, pass it to ``write``, and refuse it unless size and SHA-256 are the known ones."""
     digest, size = hashlib.sha256(), 0
     try:
         with open_content(path) as content:

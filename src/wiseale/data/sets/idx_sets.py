@@ -1,44 +1,10 @@
-"""Known sets of IDX files: where they lie, whence they come, and the sums they are recognised by."""
+"""The files of MNIST and Fashion-MNIST, each set in the order train images, train labels, test images, test labels."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
+from wiseale.data.sets.known_files import KnownFile, KnownFiles
 
-from wiseale.errors import DataError
-
-
-@dataclass(frozen=True)
-class IdxFile:
-    """One file of a set: its usual name (``.gz`` may follow), and size and SHA-256 of the decompressed content."""
-
-    name: str
-    size: int
-    sha256: str
-
-
-@dataclass(frozen=True)
-class IdxSet:
-    """Where a set's files lie, whence they come, and how they are recognised.
-
-    Attributes:
-        name: as registered.
-        title: as people write it.
-        folders: under the data root, the first being where files are fetched to.
-        mirrors: addresses that a file's name with ``.gz`` is appended to.
-        files: train images, train labels, test images, test labels.
-        licence: of the data.
-    """
-
-    name: str
-    title: str
-    folders: tuple[str, ...]
-    mirrors: tuple[str, ...]
-    files: tuple[IdxFile, IdxFile, IdxFile, IdxFile]
-    licence: str
-
-
-MNIST = IdxSet(
+MNIST = KnownFiles(
     name="mnist",
     title="MNIST",
     folders=("mnist",),
@@ -48,19 +14,21 @@ MNIST = IdxSet(
         "http://yann.lecun.com/exdb/mnist/",
     ),
     files=(
-        IdxFile(
+        KnownFile(
             "train-images-idx3-ubyte", 47_040_016, "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db"
         ),
-        IdxFile("train-labels-idx1-ubyte", 60_008, "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5"),
-        IdxFile(
+        KnownFile(
+            "train-labels-idx1-ubyte", 60_008, "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5"
+        ),
+        KnownFile(
             "t10k-images-idx3-ubyte", 7_840_016, "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7"
         ),
-        IdxFile("t10k-labels-idx1-ubyte", 10_008, "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2"),
+        KnownFile("t10k-labels-idx1-ubyte", 10_008, "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2"),
     ),
     licence="CC BY-SA 3.0 (Yann LeCun, Corinna Cortes)",
 )
 
-FASHION_MNIST = IdxSet(
+FASHION_MNIST = KnownFiles(
     name="fashion_mnist",
     title="Fashion-MNIST",
     folders=("fashion_mnist", "fashion-mnist"),
@@ -70,29 +38,16 @@ FASHION_MNIST = IdxSet(
         "https://storage.googleapis.com/cvdf-datasets/fashion-mnist/",
     ),
     files=(
-        IdxFile(
+        KnownFile(
             "train-images-idx3-ubyte", 47_040_016, "c59f468a2f672dc815687fe0f83887768d799fd8a3f3276145d20f83aa44d888"
         ),
-        IdxFile("train-labels-idx1-ubyte", 60_008, "bad3541b69d912435c50bb6ba87bec294ff4f6a2e1246121d8633921760443d9"),
-        IdxFile(
+        KnownFile(
+            "train-labels-idx1-ubyte", 60_008, "bad3541b69d912435c50bb6ba87bec294ff4f6a2e1246121d8633921760443d9"
+        ),
+        KnownFile(
             "t10k-images-idx3-ubyte", 7_840_016, "5b4141f0afbad91edebe8549f8fcffe087ea10ca49f1dbef5c9a5cd8815ce37b"
         ),
-        IdxFile("t10k-labels-idx1-ubyte", 10_008, "0402a96d92fd2663957122ceb108a494c5af83dab82d92729df917d7dec38c34"),
+        KnownFile("t10k-labels-idx1-ubyte", 10_008, "0402a96d92fd2663957122ceb108a494c5af83dab82d92729df917d7dec38c34"),
     ),
     licence="MIT (Zalando SE)",
 )
-
-IDX_SETS = {known.name: known for known in (MNIST, FASHION_MNIST)}
-
-
-def find_file(known: IdxSet, file: IdxFile, data_root: Path) -> Path:
-    """One file of a set under the data root: raw if it is there, else gzipped; if neither is, what to run."""
-    for folder in known.folders:
-        for name in (file.name, f"{file.name}.gz"):
-            if (path := data_root / folder / name).is_file():
-                return path
-    command = f"wiseale data fetch {known.name}"
-    raise DataError(
-        f"no {known.title} in {data_root / known.folders[0]} ({file.name} is missing): "
-        f"run `{command}`, or `{command} --from DIR` if you have its files"
-    )

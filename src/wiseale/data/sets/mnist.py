@@ -12,7 +12,8 @@ from wiseale.config import Settings, setting
 from wiseale.data.dataset import Dataset, Preset, Progress, Reading, Rows
 from wiseale.data.fingerprint import fingerprint
 from wiseale.data.sets.idx import read_idx
-from wiseale.data.sets.idx_sets import FASHION_MNIST, MNIST, IdxSet, find_file
+from wiseale.data.sets.idx_sets import FASHION_MNIST, MNIST
+from wiseale.data.sets.known_files import KnownFiles, find_file
 from wiseale.errors import DataError
 
 _READINGS: dict[str, Reading] = {"false": "unit", "threshold": "threshold", "dynamic": "dynamic"}
@@ -28,7 +29,7 @@ class Mnist(Settings):
     )
     n: int | None = setting(None, "only the first n training images", minimum=2)
 
-    files: ClassVar[IdxSet] = MNIST
+    files: ClassVar[KnownFiles] = MNIST
 
     def status(self, data_root: Path) -> str:
         """Where the four files were found, or the command that fetches them."""
@@ -71,7 +72,7 @@ class FashionMnist(Mnist):
         "false", "false, at 1/2 (threshold), or drawn anew each time"
     )
 
-    files: ClassVar[IdxSet] = FASHION_MNIST
+    files: ClassVar[KnownFiles] = FASHION_MNIST
 
 
 def _rows(images: Path, labels: Path, reading: Reading, n: int | None) -> Rows:

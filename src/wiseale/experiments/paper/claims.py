@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Literal
 
+from wiseale import registry
 from wiseale.experiments import systems as s
 from wiseale.experiments.comparison import Estimate, Summary, System
 
@@ -92,7 +93,6 @@ def _show(estimate: Estimate) -> str:
     return f"{estimate.mean:.4g}{spread}"
 
 
-EXPERIMENTS = ("sine", "mnist", "celeba", "teapot")
 _VARIANTS = {"weight 1": s.WISE_ALE, "as written, 1/M": s.WISE_ALE_AS_WRITTEN}
 
 
@@ -103,7 +103,7 @@ def _c1(evidence: Evidence) -> list[Verdict]:
             "C1",
             f"WiSE-ALE ({name}) reconstructs better than AEVB, β-VAE and WAE on every set",
             evidence,
-            [Comparand(e, "mse", system, rival) for e in EXPERIMENTS for rival in rivals],
+            [Comparand(e, "mse", system, rival) for e in registry.EXPERIMENTS for rival in rivals],
         )
         for name, system in _VARIANTS.items()
     ]

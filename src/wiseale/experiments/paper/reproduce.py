@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from wiseale.config import TrainConfig
 from wiseale.experiments import systems as s
 from wiseale.experiments.comparison import Comparison, System
-
-Scale = Literal["smoke", "small", "paper"]
-SCALES: tuple[Scale, ...] = ("smoke", "small", "paper")
-TRAINED = ("sine", "mnist", "celeba", "teapot")
+from wiseale.experiments.paper.scales import Scale
 
 _NARROW_FACES = "paper_celeba:width=0.125"  # the paper's network is far too wide for a CPU
 _MAIN = (s.WISE_ALE, s.WISE_ALE_AS_WRITTEN, s.AEVB, s.BETA_VAE, s.BETA_CONTROL, s.WAE_MMD)
@@ -31,9 +28,12 @@ class Scaled:
 
 @dataclass(frozen=True)
 class Experiment:
-    """One of the paper's datasets with its systems."""
+    """One of the paper's datasets with the systems trained on it.
 
-    name: str
+    A new one is a constant in this file and a line in ``registry.EXPERIMENTS``.
+    """
+
+    title: str
     systems: tuple[System, ...]
     swept: bool
     scales: Mapping[Scale, Scaled]
@@ -64,48 +64,49 @@ def _shortened(system: System) -> System:
     return replace(system, settings={k: 0.5 for k in system.settings if k == "prior_warmup"})
 
 
-EXPERIMENTS: Mapping[str, Experiment] = {
-    "sine": Experiment(
-        "sine",
-        (*_MAIN, s.AEVB_WARM_UP, s.WAE_GAN, s.AAE, s.WISE_ALE_EXACT),
-        swept=True,
-        scales={
-            "smoke": Scaled("sine:n=1000,n_test=400", 1, {"max_epochs": 1}, rows=300),
-            "small": Scaled("sine:n=20000,n_test=4000", 3, {"max_epochs": 10}, rows=2000),
-            "paper": Scaled("sine", 3),
-        },
-    ),
-    "mnist": Experiment(
-        "mnist",
-        (*_MAIN, s.WAE_MMD_GAUSSIAN, s.WAE_GAN, s.AAE, s.SINKHORN_AE, s.GMVAE),
-        swept=True,
-        scales={
-            "smoke": Scaled("mnist:n=1000", 1, {"max_epochs": 1}, rows=300),
-            "small": Scaled("mnist:n=20000", 3, {"max_epochs": 6}, rows=2000),
-            "paper": Scaled("mnist", 3),
-        },
-    ),
-    "celeba": Experiment(
-        "celeba",
-        _MAIN,
-        swept=False,
-        scales={
-            "smoke": Scaled("celeba", 1, {"max_epochs": 1, "network": "paper_celeba:width=0.03", "batch_size": 64}, 80),
-            "small": Scaled("celeba", 3, {"max_epochs": 12, "network": _NARROW_FACES, "batch_size": 64}, 500),
-            "paper": Scaled("celeba", 3),
-        },
-    ),
-    "teapot": Experiment(
-        "teapot",
-        _MAIN,
-        swept=False,
-        scales={
-            "smoke": Scaled("teapot:n=400", 1, {"max_epochs": 1}, rows=40),
-            "small": Scaled("teapot:n=5000", 3, {"max_epochs": 6}, rows=500),
-            "paper": Scaled("teapot", 3),
-        },
-    ),
-}
+SINE = Experiment(
+    "Sine waves",
+    (*_MAIN, s.AEVB_WARM_UP, s.WAE_GAN, s.AAE, s.WISE_ALE_EXACT),
+    swept=True,
+    scales={
+        "smoke": Scaled("sine:n=1000,n_test=400", 1, {"max_epochs": 1}, rows=300),
+        "small": Scaled("sine:n=20000,n_test=4000", 3, {"max_epochs": 10}, rows=2000),
+        "paper": Scaled("sine", 3),
+    },
+)
+
+MNIST = Experiment(
+    "MNIST",
+    (*_MAIN, s.WAE_MMD_GAUSSIAN, s.WAE_GAN, s.AAE, s.SINKHORN_AE, s.GMVAE),
+    swept=True,
+    scales={
+        "smoke": Scaled("mnist:n=1000", 1, {"max_epochs": 1}, rows=300),
+        "small": Scaled("mnist:n=20000", 3, {"max_epochs": 6}, rows=2000),
+        "paper": Scaled("mnist", 3),
+    },
+)
+
+CELEBA = Experiment(
+    "Faces",
+    _MAIN,
+    swept=False,
+    scales={
+        "smoke": Scaled("celeba", 1, {"max_epochs": 1, "network": "paper_celeba:width=0.03", "batch_size": 64}, 80),
+        "small": Scaled("celeba", 3, {"max_epochs": 12, "network": _NARROW_FACES, "batch_size": 64}, 500),
+        "paper": Scaled("celeba", 3),
+    },
+)
+
+TEAPOT = Experiment(
+    "Teapots",
+    _MAIN,
+    swept=False,
+    scales={
+        "smoke": Scaled("teapot:n=400", 1, {"max_epochs": 1}, rows=40),
+        "small": Scaled("teapot:n=5000", 3, {"max_epochs": 6}, rows=500),
+        "paper": Scaled("teapot", 3),
+    },
+)
 
 
 def faces(data_root: Path) -> tuple[str | None, str | None]:

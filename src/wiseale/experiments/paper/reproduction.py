@@ -6,13 +6,14 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import get_args
 
+from wiseale import registry
 from wiseale.errors import RunError
 from wiseale.experiments.comparison import Comparison, Result, Summary, read_comparison, summarize
 from wiseale.experiments.jobs import Failure, Show
 from wiseale.experiments.paper.claims import Evidence
-from wiseale.experiments.paper.reproduce import EXPERIMENTS, TRAINED, Scale, faces
+from wiseale.experiments.paper.reproduce import Experiment, faces
+from wiseale.experiments.paper.scales import SCALES, Scale
 from wiseale.platform.atomic_files import to_json, write_text
 from wiseale.platform.folders import default_data_root
 
@@ -64,7 +65,8 @@ def run_experiment(
     if data == "":
         return Outcome(name, note=note)
     common = {"data_root": str(data_root) if data_root else None, "logger": logger}
-    comparisons = EXPERIMENTS[name].comparisons(scale, out / name, data, **common)
+    experiment: Experiment = registry.lookup("experiment", name)
+    comparisons = experiment.comparisons(scale, out / name, data, **common)
     for comparison in comparisons:
         comparison.carry_out(workers, show)
     return Outcome(name, tuple(comparisons), note)
@@ -88,12 +90,12 @@ def read_reproduction(out: Path) -> Reproduction:
     try:
         request = json.loads((out / REQUEST).read_text(encoding="utf-8"))
         scale, notes = request["scale"], dict(request["notes"])
-        if scale not in get_args(Scale):
+        if scale not in SCALES:
             raise ValueError
     except (OSError, ValueError, KeyError, TypeError):
         raise RunError(f"{out} holds no reproduction: make one with `wiseale reproduce`") from None
     outcomes = {}
-    for name in TRAINED:
+    for name in registry.EXPERIMENTS:
         folders = [folder for folder in (out / name, out / name / "sweep") if (folder / "comparison.json").exists()]
         if folders or name in notes:
             outcomes[name] = Outcome(name, tuple(read_comparison(folder) for folder in folders), notes.get(name))

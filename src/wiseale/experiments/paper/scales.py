@@ -1,0 +1,10 @@
+"""How much of the paper's experiments is run."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+Scale = Literal["smoke", "small", "paper"]
+"""smoke: minutes, to see that everything runs; small: hours at most on a CPU; paper: the published sizes."""
+
+SCALES: tuple[Scale, ...] = get_args(Scale)
