@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import sys
 
 from bench.table import keep
 
@@ -11,7 +12,10 @@ BENCHMARKS = {name: f"bench.{name}" for name in ("training", "kernel", "ranks", 
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m bench")
+    if sys.argv[1:2] == ["quality"]:  # hours long, with options of its own; not part of "all"
+        importlib.import_module("bench.quality").main(sys.argv[2:])
+        return
+    parser = argparse.ArgumentParser(prog="python -m bench", epilog="python -m bench quality --help: held-out quality")
     parser.add_argument("name", choices=[*BENCHMARKS, "all"])
     parser.add_argument("--quick", action="store_true", help="fewer repetitions, for a first look")
     arguments = parser.parse_args()
@@ -20,4 +24,5 @@ def main() -> None:
             keep(table, quick=arguments.quick)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,130 @@
+"""Measurements of the quality benchmark: a CSV file with one row each, and the table of their means."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import NamedTuple
+
+from bench.quality_data import SETS
+from bench.table import Table
+
+CAPTION = (
+    "Held-out quality of AutoEncoder beside PCA and pythae's defaults, 1 thread, mean ± standard deviation over the "
+    "seeds. MSE of the reconstruction from the posterior mean and ELBO (nats per row) are in standardised units; "
+    "PCA's ELBO is the log-likelihood of probabilistic PCA. Active units: posterior means vary by more than 0.01. "
+    "k-NN: accuracy of 5 nearest neighbours among the training codes. Aggregate KL: of the aggregate posterior from "
+    "the prior, nats. pythae trains for as many CPU seconds as `ours`, or for its 100 epochs if they take less, on "
+    "rows scaled to [0, 1]."
+)
+COLUMNS = {
+    "MSE": "mse",
+    "ELBO": "elbo",
+    "active units": "active_units",
+    "k-NN": "knn_accuracy",
+    "aggregate KL": "aggregate_kl",
+    "CPU s": "cpu_seconds",
+    "steps": "steps",
+}
+"""Titles of the table's columns and the measures they are the means of."""
+
+EXACT = 1e-9
+"""PCA's error below which it reconstructs exactly, and a ratio to it means nothing."""
+
+
+class Key(NamedTuple):
+    """What identifies a measurement."""
+
+    dataset: str
+    dim: int
+    seed: int
+    configuration: str
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the CSV file; every measure but the cost is of the held-out rows, and empty where it has no meaning.
+
+    Attributes:
+        mse: mean squared error of the reconstruction from the posterior mean, in standardised units.
+        elbo: nats per row in standardised units; for PCA the log-likelihood of probabilistic PCA, whose bound is tight.
+        active_units: codes whose posterior means vary by more than 0.01.
+        knn_accuracy: of 5 nearest neighbours among the training codes.
+        aggregate_kl: D_KL[q(z) ‖ N(0, I)] of the aggregate posterior, nats, by Monte Carlo.
+    """
+
+    dataset: str
+    dim: int
+    seed: int
+    configuration: str
+    mse: float
+    elbo: float | None
+    active_units: int
+    knn_accuracy: float | None
+    aggregate_kl: float | None
+    cpu_seconds: float
+    steps: int | None
+    epochs: int | None
+    settings: str
+    version: str
+    commit: str
+
+    @property
+    def key(self) -> Key:
+        return Key(self.dataset, self.dim, self.seed, self.configuration)
+
+
+def read(path: Path) -> dict[Key, Row]:
+    """The measurements in a CSV file; of two with the same key the later one."""
+    if not path.exists():
+        return {}
+    convert = {"str": str, "int": int, "int | None": int, "float": float, "float | None": float}
+    with path.open(newline="", encoding="utf-8") as file:
+        rows = [
+            Row(**{f.name: convert[str(f.type)](line[f.name]) if line[f.name] else None for f in fields(Row)})
+            for line in csv.DictReader(file)
+        ]
+    return {row.key: row for row in rows}
+
+
+def append(path: Path, row: Row) -> None:
+    new = not path.exists()
+    with path.open("a", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, [f.name for f in fields(Row)], lineterminator="\n")
+        if new:
+            writer.writeheader()
+        values = {name: f"{v:.6g}" if isinstance(v, float) else v for name, v in asdict(row).items()}
+        writer.writerow(values)
+
+
+def table(rows: Iterable[Row]) -> Table:
+    """Mean and standard deviation over the seeds, and the error as a multiple of PCA's."""
+    groups: dict[tuple[str, int, str], list[Row]] = {}
+    for row in rows:
+        groups.setdefault((row.dataset, row.dim, row.configuration), []).append(row)
+    lines = []
+    for name in SETS:
+        for dataset, dim, configuration in sorted(groups, key=lambda group: (group[1], group[2] != "PCA")):
+            if dataset == name:
+                group = groups[dataset, dim, configuration]
+                pca = groups.get((dataset, dim, "PCA"), [])
+                ratios = [row.mse / pca[0].mse for row in group if pca and pca[0].mse > EXACT]
+                means = (cell([getattr(row, measure) for row in group]) for measure in COLUMNS.values())
+                lines.append((dataset, dim, configuration, len(group), cell(ratios), *means))
+    titles = ("set", "dim", "configuration", "seeds", "MSE / PCA", *COLUMNS)
+    return Table("quality", CAPTION, titles, tuple(lines))
+
+
+def cell(values: list[float | None]) -> str:
+    numbers = [value for value in values if value is not None]
+    if not numbers:
+        return "-"
+    return short(fmean(numbers)) + (f" ± {short(stdev(numbers))}" if len(numbers) > 1 else "")
+
+
+def short(value: float) -> str:
+    """Three digits, and never an exponent for a large number."""
+    return f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
