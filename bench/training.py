@@ -135,7 +135,7 @@ def _serve(pipe, index: int, steps: int) -> None:
 
 
 def adam(steps: int, repeats: int) -> Table:
-    """One step of the optimiser: ``Adam.advance`` of ours and ``step`` of torch's fused Adam, on the same parameters."""
+    """One step of our optimiser (``Adam.advance``) and of torch's fused Adam (``step``) on the same parameters."""
     torch.set_num_threads(1)
     rows = []
     for case in cases(steps):
@@ -152,8 +152,8 @@ def adam(steps: int, repeats: int) -> Table:
         mine, torchs, step = seconds["ours"] / 200, seconds["torch"] / 200, seconds["step"] / steps
         rows.append((case.name, 1e6 * mine, 1e6 * torchs, torchs / mine, (torchs - mine) / step))
     caption = (
-        f"Adam alone, 1 thread: microseconds per step, medians of {repeats} interleaved; and the time saved over the time "
-        "of one of our AEVB training steps."
+        f"Adam alone, 1 thread: microseconds per step, medians of {repeats} interleaved; and the time saved relative "
+        "to one of our AEVB training steps."
     )
     return Table("adam", caption, ("network", "ours", "torch, fused", "speed", "saved / training step"), tuple(rows))
 
