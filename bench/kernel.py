@@ -14,9 +14,9 @@ from torch import Tensor
 from bench.plain import Case, Epoch, plain
 from bench.table import Table, ratio_of_medians
 from bench.training import interleaved, ours, without_kernels
+from wiseale import kernels
 from wiseale.data import load_dataset
 from wiseale.divergences import kl_aggregate_upper_bound
-from wiseale.kernels import native, pairs
 from wiseale.posterior import Posterior
 
 LOG_2PI = math.log(2 * math.pi)
@@ -52,16 +52,16 @@ def sizes(cases: tuple[tuple[int, int], ...], repeats: int) -> Table:
         calls = max(1, int(3e6 / (m * m * d)))
         contenders = {
             "compiled": repeat(kl_aggregate_upper_bound, q, calls),
-            "torch": without_kernels(repeat(kl_aggregate_upper_bound, q, calls), pairs),
+            "torch": without_kernels(repeat(kl_aggregate_upper_bound, q, calls)),
             "broadcast": repeat(broadcast, q, calls),
         }
         times = {name: [1e3 * s / calls for s in seconds] for name, seconds in interleaved(contenders, repeats).items()}
         speeds = (ratio_of_medians(times["broadcast"], times[name]) for name in ("compiled", "torch"))
-        errors = off(q), without_kernels(lambda q=q: off(q), pairs)()
+        errors = off(q), without_kernels(lambda q=q: off(q))()
         rows.append((m, d, *(median(times[name]) for name in contenders), *speeds, *errors))
     caption = (
         f"Jensen bound, forward and backward, 1 thread: milliseconds, medians of {repeats} interleaved; errors of the "
-        f"gradient relative to the broadcast in float64. Kernels: {native().state}; without them torch runs, in tiles."
+        f"gradient relative to the broadcast in float64. Kernels: {kernels.state()}; without them torch runs, in tiles."
     )
     columns = ("M", "d_z", "compiled", "torch", "broadcast", "compiled, speed", "torch, speed", "error", "torch, error")
     return Table("kernel", caption, columns, tuple(rows))

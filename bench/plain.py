@@ -1,4 +1,4 @@
-"""What the loop is measured against: torch's own layers, a loop written by hand, and the loops of other libraries."""
+"""What our loop is measured against: a loop written by hand in torch's layers, and the loops of other libraries."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import contextlib
 import importlib.util
 import io
 import logging
+import shutil
 import tempfile
 import time
 import warnings
@@ -93,22 +94,28 @@ def mnist(latent: int) -> tuple[nn.Module, int, nn.Module]:
     )
 
 
-def plain(case: Case) -> Epoch:
+def plain(case: Case, compiled: bool = False) -> Epoch:
     """What one writes by hand: one tensor indexed by a permutation, fused Adam, no DataLoader."""
     network = PlainNetwork(case)
+    loss_of = torch.compile(network.loss, dynamic=False) if compiled else network.loss
     optimizer = torch.optim.Adam(network.parameters(), lr=LR, fused=True)
 
     def epoch() -> float:
         started = time.perf_counter()
         order = torch.randperm(len(case.x))
         for start in range(0, len(case.x) - case.batch + 1, case.batch):
-            loss = network.loss(case.x[order[start : start + case.batch]], case)
+            loss = loss_of(case.x[order[start : start + case.batch]], case)
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
         return time.perf_counter() - started
 
     return epoch
+
+
+def torch_compile(case: Case) -> Epoch:
+    """The plain loop with its loss compiled; compiling happens in the epoch that warms up."""
+    return plain(case, compiled=True)
 
 
 def lightning(case: Case) -> Epoch:
@@ -191,16 +198,19 @@ def pythae(case: Case) -> Epoch:
     return epoch
 
 
-PEERS = {"plain": plain, "Lightning": lightning, "pythae": pythae}
+PEERS = {"plain": plain, "plain, torch.compile": torch_compile, "Lightning": lightning, "pythae": pythae}
 
 
-def installed(peer: str) -> bool:
-    return peer == "plain" or importlib.util.find_spec(peer.lower()) is not None
+def missing(peer: str) -> str:
+    """Why a peer cannot be measured here; empty if it can."""
+    if peer == "plain, torch.compile":
+        return "" if any(map(shutil.which, ("c++", "g++", "clang++"))) else "no C++ compiler"
+    return "" if peer == "plain" or importlib.util.find_spec(peer.lower()) else "not installed"
 
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """What other libraries say about themselves is not part of the table."""
+    """Silence the messages of other libraries."""
     logging.disable(logging.WARNING)
     nowhere = io.StringIO()
     with warnings.catch_warnings(), contextlib.redirect_stdout(nowhere), contextlib.redirect_stderr(nowhere):

@@ -1,4 +1,4 @@
-"""Our loop beside a loop written by hand and the loops of other libraries: the same layers, data, batch and threads."""
+"""Our training loop against a hand-written one and those of other libraries: same layers, data, batch and threads."""
 
 from __future__ import annotations
 
@@ -6,35 +6,41 @@ import multiprocessing
 import os
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from statistics import median
-from types import ModuleType
 from unittest import mock
 
 import numpy as np
 import torch
 
-from bench.plain import BATCH, LR, PEERS, Case, Epoch, installed, plain
+from bench.plain import BATCH, LR, PEERS, Case, Epoch, missing, plain
 from bench.table import Table, ratio_of_medians
-from wiseale import config
+from wiseale import config, kernels
 from wiseale.data import load_dataset
 from wiseale.data.dataset import Rows
-from wiseale.kernels import Native, native
-from wiseale.networks import stack
+from wiseale.kernels import build
 from wiseale.networks.model import Model, seeded
 from wiseale.objectives import make_objective
 from wiseale.training.batches import Batches
 from wiseale.training.learner import Learner
 from wiseale.training.loop import EpochRecord, fit
-from wiseale.training.plan import Plan
+from wiseale.training.optimiser import Adam
+from wiseale.training.plan import Plan, default_threads
 from wiseale.training.schedule import Constant
+from wiseale.training.threads import fastest_threads
 
 OURS = ("aevb", "wise_ale")
 
 
 def measure(quick: bool) -> list[Table]:
     steps, repeats = (20, 5) if quick else (60, 9)
-    return [against_peers(steps, repeats), side_by_side(steps, repeats), compiling(repeats)]
+    return [
+        against_peers(steps, repeats),
+        side_by_side(steps, repeats),
+        adam(steps, repeats),
+        thread_choice(steps, repeats),
+        compiling(repeats),
+    ]
 
 
 def cases(steps: int) -> list[Case]:
@@ -48,24 +54,24 @@ def cases(steps: int) -> list[Case]:
 
 def against_peers(steps: int, repeats: int) -> Table:
     """Milliseconds per step of every contender, and the plain loop's over each."""
-    peers = {name: make for name, make in PEERS.items() if installed(name)}
+    peers = {name: make for name, make in PEERS.items() if not missing(name)}
     rows: list[tuple[str | float, ...]] = []
     for threads in (1, 2):
         torch.set_num_threads(threads)
         for case in cases(steps):
             contenders = {name: make(case) for name, make in peers.items()}
             contenders |= {f"wiseale, {objective}": ours(case, objective) for objective in OURS}
-            contenders["wiseale, aevb, without kernels"] = without_kernels(ours(case, "aevb"), stack)
+            contenders["wiseale, aevb, without kernels"] = without_kernels(ours(case, "aevb"))
             times = interleaved(contenders, repeats)
             for name, seconds in times.items():
                 ratio = ratio_of_medians(times["plain"], seconds)
                 rows.append((case.name, threads, name, 1e3 * median(seconds) / steps, ratio))
-            rows += [(case.name, threads, name, "not installed", "-") for name in PEERS if name not in peers]
+            rows += [(case.name, threads, name, missing(name), "-") for name in PEERS if name not in peers]
     caption = (
         f"The paper's networks at batch {BATCH}: milliseconds per step, medians of {repeats} interleaved epochs of "
         f"{steps} steps. Plain: torch's layers, one tensor indexed by a permutation, fused Adam, AEVB. "
         "Ours also draws keyed noise, logs every term and watches for divergence. "
-        f"Kernels: {native().state}."
+        f"Kernels: {kernels.state()}."
     )
     return Table("training", caption, ("network", "threads", "loop", "ms per step", "speed over plain"), tuple(rows))
 
@@ -128,14 +134,79 @@ def _serve(pipe, index: int, steps: int) -> None:
         pipe.send("done")
 
 
+def adam(steps: int, repeats: int) -> Table:
+    """One step of our optimiser (``Adam.advance``) and of torch's fused Adam (``step``) on the same parameters."""
+    torch.set_num_threads(1)
+    rows = []
+    for case in cases(steps):
+        parameters = list(model_of(case).parameters())
+        for parameter in parameters:
+            parameter.grad = torch.full_like(parameter, 1e-3)
+        advance, theirs = Adam(parameters, LR).advance, torch.optim.Adam(parameters, lr=LR, fused=True)
+        contenders = {
+            "ours": timed(lambda advance=advance: advance(LR), 200),
+            "torch": timed(theirs.step, 200),
+            "step": ours(case, "aevb"),
+        }
+        seconds = {name: median(times) for name, times in interleaved(contenders, repeats).items()}
+        mine, torchs, step = seconds["ours"] / 200, seconds["torch"] / 200, seconds["step"] / steps
+        rows.append((case.name, 1e6 * mine, 1e6 * torchs, torchs / mine, (torchs - mine) / step))
+    caption = (
+        f"Adam alone, 1 thread: microseconds per step, medians of {repeats} interleaved; and the time saved relative "
+        "to one of our AEVB training steps."
+    )
+    return Table("adam", caption, ("network", "ours", "torch, fused", "speed", "saved / training step"), tuple(rows))
+
+
+def timed(call: Callable[[], object], times: int) -> Epoch:
+    def epoch() -> float:
+        started = time.perf_counter()
+        for _ in range(times):
+            call()
+        return time.perf_counter() - started
+
+    return epoch
+
+
+def thread_choice(steps: int, repeats: int) -> Table:
+    """What ``--threads auto`` measures and what the default rule gives, and our training step at both."""
+    rows = []
+    for case in cases(steps):
+        shape, default = tuple(case.x.shape[1:]), default_threads()
+        started = time.perf_counter()
+        auto = fastest_threads(case.network, case.likelihood, shape, case.latent, case.batch, "cpu")
+        seconds = time.perf_counter() - started
+        epoch = ours(case, "aevb")
+        times = interleaved({"default": with_threads(epoch, default), "auto": with_threads(epoch, auto)}, repeats)
+        ms = (1e3 * median(taken) / steps for taken in times.values())
+        rows.append((case.name, default, auto, *ms, ratio_of_medians(*times.values()), seconds))
+    caption = (
+        f"Threads by the default rule and by --threads auto: milliseconds per step, medians of {repeats} interleaved."
+    )
+    columns = ("network", "default", "auto", "ms, default", "ms, auto", "speed of auto", "seconds to choose")
+    return Table("thread_choice", caption, columns, tuple(rows))
+
+
+def with_threads(measured: Epoch, threads: int) -> Epoch:
+    def epoch() -> float:
+        torch.set_num_threads(threads)
+        return measured()
+
+    return epoch
+
+
+def model_of(case: Case) -> Model:
+    with seeded(0):
+        return Model(
+            *(config.build("network", case.network), tuple(case.x.shape[1:]), case.latent),
+            config.build("likelihood", case.likelihood),
+        )
+
+
 def ours(case: Case, objective: str) -> Epoch:
     """One epoch of the loop a user gets, without a run directory."""
     shape = tuple(case.x.shape[1:])
-    with seeded(0):
-        model = Model(
-            config.build("network", case.network), shape, case.latent, config.build("likelihood", case.likelihood)
-        )
-    learner = Learner.fresh(model, make_objective(objective).build(shape, case.latent), LR)
+    learner = Learner.fresh(model_of(case), make_objective(objective).build(shape, case.latent), LR)
     batches = Batches(Rows(case.x.numpy()))
 
     def epoch() -> float:
@@ -146,26 +217,26 @@ def ours(case: Case, objective: str) -> Epoch:
     return epoch
 
 
-def without_kernels(measured: Epoch, user: ModuleType) -> Epoch:
-    """What a machine without a compiler gets of a module that uses the kernels."""
+def without_kernels(measured: Epoch) -> Epoch:
+    """The same on a machine without a C compiler."""
 
     def in_torch() -> float:
-        with mock.patch.object(user, "native", return_value=Native(None, "left out")):
+        with mock.patch.object(build, "kernels", return_value=build.Kernels(None, "left out")):
             return measured()
 
     return in_torch
 
 
 def compiling(repeats: int) -> Table:
-    """What the kernels cost once per machine."""
+    """Seconds to compile the kernels, once per machine."""
     seconds = []
     for _ in range(repeats):
         with tempfile.TemporaryDirectory() as folder, mock.patch.dict(os.environ, {"WISEALE_CACHE": folder}):
             started = time.perf_counter()
-            native.__wrapped__()
+            build.kernels.__wrapped__()
             seconds.append(time.perf_counter() - started)
     caption = f"Compiling the kernels, once per machine and processor; median of {repeats}."
-    return Table("compiling", caption, ("kernels", "seconds"), ((native().state, median(seconds)),))
+    return Table("compiling", caption, ("kernels", "seconds"), ((kernels.state(), median(seconds)),))
 
 
 class Quiet:

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests import oracles
 
-from wiseale import divergences
+from wiseale import divergences, kernels
 from wiseale.divergences import (
     bhattacharyya_distance,
     kl_aggregate_lower_bound,
@@ -19,7 +19,7 @@ from wiseale.divergences import (
     log_overlap,
 )
 from wiseale.divergences import pairwise as pair_sums
-from wiseale.kernels import native, pairs
+from wiseale.kernels import pairs
 from wiseale.posterior import Posterior
 
 COLLAPSE_PER_DIMENSION = 0.5 * (1 - math.log(2))
@@ -255,7 +255,7 @@ def test_float32_follows_float64_at_random(m, d, seed):
         assert single == pytest.approx(double, abs=1e-4 * (1 + abs(double))), name
 
 
-compiled = pytest.mark.skipif(native().library is None, reason=native().state)
+compiled = pytest.mark.skipif(not kernels.available(), reason=kernels.state())
 
 
 @compiled

@@ -1,4 +1,4 @@
-"""A stack trained by the compiled kernel is torch's sequence of layers: values and gradients, whatever the sizes."""
+"""A stack trained by the compiled kernels has the values and gradients of torch's layers, for all sizes."""
 
 import copy
 import math
@@ -9,24 +9,25 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from wiseale.kernels import Native, native
-from wiseale.networks import stack as stacks
+from wiseale import kernels
+from wiseale.kernels import build
+from wiseale.kernels.build import Kernels
 from wiseale.networks.same_padding import Pointwise, SameConv, SameConvTranspose, same_size
-from wiseale.networks.stack import Run, Stack
+from wiseale.networks.stack import FusedLayers, Stack
 
-compiled = pytest.mark.skipif(native().library is None, reason=native().state)
+compiled = pytest.mark.skipif(not kernels.available(), reason=kernels.state())
 
 
 @pytest.fixture(autouse=True)
-def same_weights():
+def seed_weights():
     with torch.random.fork_rng():
         torch.manual_seed(0)
         yield
 
 
 def assert_as_torch(stack, shape, to_input=True):
-    """Outputs and gradients in float32 through the kernel, against torch's layers one by one in float64."""
-    assert any(isinstance(part, Run) for part in stack.parts())
+    """Outputs and gradients in float32 through the kernels, against torch's layers one by one in float64."""
+    assert any(isinstance(part, FusedLayers) for part in stack.parts())
     x = torch.randn(shape, generator=torch.Generator().manual_seed(0))
     results = []
     for layers, leaf in ((stack.parts(), x.clone()), (list(copy.deepcopy(stack).double()), x.double())):
@@ -49,7 +50,7 @@ KERNELS = [(16, 2), (8, 2), (2, 2), (8, 4), (3, 1), (1, 1), (6, 3), (5, 2), (1, 
 @compiled
 @pytest.mark.parametrize("kernel_stride", KERNELS)
 @pytest.mark.parametrize("length", [1, 2, 5, 24])
-def test_signals_shortened(kernel_stride, length):
+def test_convolution_of_signals(kernel_stride, length):
     assert_as_torch(Stack(SameConv(16, 32, *kernel_stride, (length,))), (9, 16, length))
 
 
@@ -57,7 +58,7 @@ def test_signals_shortened(kernel_stride, length):
 @pytest.mark.parametrize("kernel_stride", [*KERNELS, (2, 3)])
 @pytest.mark.parametrize("length", [1, 2, 3, 8])
 @pytest.mark.parametrize("dropped", [0, 1])
-def test_signals_lengthened(kernel_stride, length, dropped):
+def test_transposed_convolution_of_signals(kernel_stride, length, dropped):
     out = length * kernel_stride[1] - dropped
     if out:
         assert_as_torch(Stack(SameConvTranspose(32, 16, *kernel_stride, (length,), (out,))), (9, 32, length))
@@ -66,14 +67,14 @@ def test_signals_lengthened(kernel_stride, length, dropped):
 @compiled
 @pytest.mark.parametrize("kernel_stride", [(4, 2), (5, 2), (3, 1), (1, 2), (4, 3)])
 @pytest.mark.parametrize("size", [(1, 1), (7, 4), (6, 11)])
-def test_images_shortened(kernel_stride, size):
+def test_convolution_of_images(kernel_stride, size):
     assert_as_torch(Stack(SameConv(16, 16, *kernel_stride, size), nn.ReLU()), (5, 16, *size))
 
 
 @compiled
 @pytest.mark.parametrize("kernel_stride", [(4, 2), (5, 2), (3, 1), (1, 2), (4, 3)])
 @pytest.mark.parametrize("size", [(1, 1), (3, 4)])
-def test_images_lengthened(kernel_stride, size):
+def test_transposed_convolution_of_images(kernel_stride, size):
     out = tuple(n * kernel_stride[1] - 1 for n in size)
     if all(out):
         assert_as_torch(Stack(SameConvTranspose(16, 32, *kernel_stride, size, out), nn.ReLU()), (5, 16, *size))
@@ -83,8 +84,8 @@ def test_images_lengthened(kernel_stride, size):
 @pytest.mark.parametrize("channels", [1, 2, 3, 8, 12, 20])
 @pytest.mark.parametrize("kernel_stride", [(4, 2), (5, 3), (16, 4)])
 @pytest.mark.parametrize("width", [16, 19, 37])
-def test_few_channels_fill_lanes_together(channels, kernel_stride, width):
-    """Outside a run there may be any number of them: neighbouring positions, and taps, are taken together."""
+def test_channels_that_do_not_fill_a_block(channels, kernel_stride, width):
+    """At the ends of a chain any number is allowed: neighbouring positions, and taps, then share a block."""
     shape = (9, channels, width)
     assert_as_torch(Stack(SameConv(channels, 16, *kernel_stride, (width,)), nn.ReLU()), shape)
     assert_as_torch(Stack(SameConv(channels, 16, *kernel_stride, (width,)), nn.ReLU()), shape, to_input=False)
@@ -101,8 +102,8 @@ def test_few_channels_fill_lanes_together(channels, kernel_stride, width):
 @compiled
 @pytest.mark.parametrize("rows", [1, 15, 16, 17, 64, 100])
 @pytest.mark.parametrize("threads", [1, 2, 3])
-def test_rows_and_threads(rows, threads):
-    """Any number of rows, shared by any number of threads."""
+def test_batch_sizes_and_threads(rows, threads):
+    """Any number of rows, divided among any number of threads."""
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
@@ -114,13 +115,14 @@ def test_rows_and_threads(rows, threads):
 
 
 @compiled
-def test_runs_with_other_layers_between():
+def test_other_layers_separate_fused_ones():
     stack = Stack(
         *(SameConv(2, 16, 8, 2, (23,)), nn.ReLU(), SameConv(16, 32, 5, 2, (12,)), nn.ReLU()),
         *(nn.Tanh(), SameConvTranspose(32, 16, 8, 4, (6,), (22,)), SameConvTranspose(16, 2, 4, 2, (22,)), nn.ReLU()),
         *(SameConv(2, 16, 4, 2, (44,)), nn.Flatten(), nn.Linear(352, 3), nn.ReLU()),
     )
-    assert [type(part).__name__ for part in stack.parts()] == ["Run", "Tanh", "Run", "Run", "Linear", "ReLU"]
+    names = [type(part).__name__ for part in stack.parts()]
+    assert names == ["FusedLayers", "Tanh", "FusedLayers", "FusedLayers", "Linear", "ReLU"]
     assert_as_torch(stack, (5, 2, 23))
 
 
@@ -133,15 +135,15 @@ def test_linear_layers_behind_convolutions():
             *(SameConv(16, 32, 4, 2, size), nn.ReLU(), nn.Flatten(), nn.Linear(flat, 48), nn.ReLU()),
             *(nn.Linear(48, 16), nn.Linear(16, 5)),
         )
-        assert [type(part).__name__ for part in stack.parts()] == ["Run", "Linear"]
+        assert [type(part).__name__ for part in stack.parts()] == ["FusedLayers", "Linear"]
         assert_as_torch(stack, shape)
     wide = Stack(SameConv(16, 16, 4, 2, (64,)), nn.Flatten(), nn.Linear(512, 256), nn.ReLU())
-    assert [type(part).__name__ for part in wide.parts()] == ["Run", "Linear", "ReLU"]
+    assert [type(part).__name__ for part in wide.parts()] == ["FusedLayers", "Linear", "ReLU"]
     assert_as_torch(wide, (9, 16, 64))
 
 
 @compiled
-def test_a_gradient_that_comes_in_another_order():
+def test_inputs_and_gradients_that_are_not_contiguous():
     stack = Stack(SameConv(16, 16, 4, 2, (8, 8)))
     x = torch.randn(16, 16, 8, 8, generator=torch.Generator().manual_seed(0)).to(memory_format=torch.channels_last)
     upstream = torch.randn(16, 4, 4, 16, generator=torch.Generator().manual_seed(1)).movedim(-1, 1)
@@ -152,7 +154,7 @@ def test_a_gradient_that_comes_in_another_order():
 
 
 @compiled
-def test_twice_the_same_to_the_bit():
+def test_gradients_are_bit_identical_when_repeated():
     stack = Stack(SameConv(1, 16, 4, 2, (28, 28)), nn.ReLU(), SameConv(16, 32, 4, 2, (14, 14)))
     x = torch.randn(100, 1, 28, 28, generator=torch.Generator().manual_seed(0))
     first, second = (torch.autograd.grad(stack(x).square().sum(), stack.parameters()) for _ in range(2))
@@ -174,18 +176,18 @@ def test_copies_train_their_own_weights(copied):
 
 @compiled
 def test_training_and_encoding_agree():
-    """With a gradient a stack works by the kernel, without one it is torch's: the same up to float32's rounding."""
+    """With gradients a stack runs the kernels, without them torch's layers: equal up to float32 rounding."""
     stack = Stack(SameConv(16, 16, 8, 2, (7,)), nn.ReLU(), SameConvTranspose(16, 16, 8, 4, (4,), (14,)))
     x = torch.randn(20, 16, 7, generator=torch.Generator().manual_seed(1))
     trained = stack(x)
     with torch.no_grad():
         torch.testing.assert_close(trained.detach(), stack(x))
-    assert "Convolutions" in type(trained.grad_fn).__name__
+    assert "Chain" in type(trained.grad_fn).__name__
 
 
 @compiled
-def test_what_is_no_number_stays_so():
-    """Nothing hides a divergence: a ReLU passes NaN on, both ways."""
+def test_nan_propagates():
+    """A diverging run must show NaN: ReLU passes it on, forward and backward."""
     stack = Stack(SameConv(16, 16, 4, 2, (8,)), nn.ReLU(), SameConv(16, 16, 4, 2, (4,)), nn.ReLU())
     x = torch.zeros(16, 16, 8)
     x[5] = math.nan
@@ -200,7 +202,7 @@ def test_what_is_no_number_stays_so():
 
 @compiled
 def test_inputs_of_another_shape_go_to_torch():
-    """The kernel's tables are made for one size; torch computes others, or refuses them in its own words."""
+    """The tables are made for one input size; torch computes others, or raises its own error."""
     stack = Stack(SameConv(16, 16, 4, 2, (8,)), nn.ReLU())
     assert stack(torch.zeros(8, 16, 2)).shape == stack[1](stack[0](torch.zeros(8, 16, 2))).shape
     for wrong in ((8, 15, 8), (8, 16)):
@@ -218,7 +220,7 @@ def test_weights_of_another_type_go_to_torch(dtype):
 
 
 @compiled
-def test_layers_that_are_replaced_cut_out_or_left_without_a_bias():
+def test_layers_replaced_sliced_or_without_bias():
     stack = Stack(SameConv(16, 16, 4, 2, (8,)), nn.ReLU(), nn.Flatten(), nn.Linear(64, 16))
     x = torch.randn(16, 16, 8)
     stack(x)
@@ -232,13 +234,13 @@ def test_layers_that_are_replaced_cut_out_or_left_without_a_bias():
 @compiled
 def test_layers_that_do_not_fit_together_are_left_to_torch():
     stack = Stack(SameConv(16, 16, 4, 2, (8,)), SameConv(16, 16, 4, 2, (9,)))
-    assert [type(part).__name__ for part in stack.parts()] == ["Run", "Run"]
+    assert [type(part).__name__ for part in stack.parts()] == ["FusedLayers", "FusedLayers"]
     x = torch.randn(16, 16, 8)
     torch.testing.assert_close(stack(x), nn.Sequential(*stack)(x))
 
 
 @compiled
-def test_some_weights_frozen_and_gradients_taken_again():
+def test_frozen_weights_and_repeated_gradients():
     stack = Stack(SameConv(16, 16, 4, 2, (8,)), nn.ReLU(), SameConv(16, 16, 4, 2, (4,)))
     stack[0].requires_grad_(False)
     x = torch.randn(16, 16, 8, requires_grad=True)
@@ -253,32 +255,33 @@ def test_some_weights_frozen_and_gradients_taken_again():
 
 
 @compiled
-def test_the_output_may_be_changed_in_place():
+def test_output_changed_in_place():
     stack = Stack(SameConv(16, 16, 4, 2, (8,)))
     x = torch.randn(16, 16, 8)
     stack(x).add_(1).sum().backward()
     assert stack[0].convolution.weight.grad is not None
 
 
-def by_kernel(stack, *shape):
-    return "Convolutions" in type(stack(torch.zeros(shape)).grad_fn).__name__
+def runs_kernels(stack, *shape):
+    return "Chain" in type(stack(torch.zeros(shape)).grad_fn).__name__
 
 
 @compiled
-def test_what_is_left_to_torch(monkeypatch):
+def test_layers_left_to_torch(monkeypatch):
     for layer in (SameConv(16, 4, 4, 2, (8, 8)), SameConvTranspose(4, 16, 4, 2, (8,)), SameConv(1, 16, 4, 2, (15,))):
-        assert not any(isinstance(part, Run) for part in Stack(layer).parts())
+        assert not any(isinstance(part, FusedLayers) for part in Stack(layer).parts())
     stack = Stack(SameConv(16, 16, 8, 2, (16,)))
-    assert by_kernel(stack, 8, 16, 16)
-    assert not by_kernel(stack, 4, 16, 16)  # too few rows
-    monkeypatch.setattr(stacks, "native", lambda: Native(native().library, "without OpenMP", parallel=False))
+    assert runs_kernels(stack, 8, 16, 16)
+    assert not runs_kernels(stack, 4, 16, 16)  # too few rows
+    without_openmp = Kernels(build.kernels().library, "without OpenMP", parallel=False)
+    monkeypatch.setattr(build, "kernels", lambda: without_openmp)
     monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
-    assert not by_kernel(stack, 32, 16, 16)
+    assert not runs_kernels(stack, 32, 16, 16)
 
 
 def test_without_a_compiler(monkeypatch):
-    monkeypatch.setattr(stacks, "native", lambda: Native(None, "not used: no C compiler found"))
-    assert not by_kernel(Stack(SameConv(16, 16, 8, 2, (16,))), 32, 16, 16)
+    monkeypatch.setattr(build, "kernels", lambda: Kernels(None, "not used: no C compiler found"))
+    assert not runs_kernels(Stack(SameConv(16, 16, 8, 2, (16,))), 32, 16, 16)
 
 
 def test_names_of_parameters_are_those_of_a_sequence():

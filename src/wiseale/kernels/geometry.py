@@ -1,104 +1,74 @@
-"""Convolutions as tables of small matrix products, for the kernel in :mod:`wiseale.kernels`: the same sums as torch's.
+"""Convolutions as tables of small matrix products, which the loops in conv.c follow: the same sums as torch's.
 
-Signals are stored sample by sample, positions in order, channels last. What lies under a kernel is then a few
-contiguous stretches, one for each row of an image, and what lies outside the signal is left out of them: no padding is
-stored, and no product with zero is computed. A signal of one dimension is an image of one row.
+Signals are stored channels last (NHWC). The inputs under a kernel are then a few contiguous segments, one for each row
+of the kernel; positions outside the signal are left out of them, so that no padding is stored and no product with zero
+is computed. A 1-D signal is an image of one row. README.md takes one layer through these tables by hand.
+
+A transposed convolution is described by the convolution whose adjoint it is: ``input`` and ``output`` always mean the
+input and output of that convolution, and the transposed one maps ``output`` to ``input``.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from enum import IntEnum
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from wiseale.kernels import BLOCK
+from wiseale.kernels.layout import BLOCK, Kind, MatrixProduct, Operation, OuterProduct
 
-Table = npt.NDArray[np.int64]
+Table = npt.NDArray[np.void]
+"""Records of type MatrixProduct or OuterProduct."""
+
 Span = tuple[int, int]
 """First, and how many."""
 
 
-class Kind(IntEnum):
-    """What an operation does, numbered as in the kernel."""
-
-    PICK = 0
-    ENTER = 1
-    PRODUCTS = 2
-    OUTERS = 3
-    SUMS = 4
-    LEAVE = 5
-    GIVE = 6
-
-
-class Operation(NamedTuple):
-    """One pass over signals, field by field as in the kernel; buffers are numbers, sizes count floats."""
-
-    kind: int
-    first: int = 0
-    number: int = 0
-    a: int = 0
-    a_sample: int = 0
-    b: int = 0
-    b_sample: int = 0
-    c: int = 0
-    c_sample: int = 0
-    width: int = 0
-    block: int = 0
-    a_row: int = 0
-    b_row: int = 0
-    a_column: int = 0
-    b_column: int = 0
-    left: int = 0
-    right: int = 0
-    height: int = 0
-    bias: int = -1
-    positive: int = -1
-    relu: int = 0
-
-
 @dataclass(frozen=True)
 class Axis:
-    """Position i of the short side meets ``i · stride − left`` to ``i · stride − left + kernel`` of the long one."""
+    """One spatial axis: output i is computed from the inputs ``i·stride − padding`` to ``… + kernel − 1``.
 
-    long: int
-    short: int
+    Attributes:
+        input, output: sizes.
+        padding: zeros in front of the input; as many as needed are assumed behind it.
+    """
+
+    input: int
+    output: int
     kernel: int
     stride: int
-    left: int
+    padding: int
 
     @property
-    def depth(self) -> int:
-        """How many short positions meet a long one, at most."""
+    def overlap(self) -> int:
+        """Outputs that one input contributes to, at most."""
         return -(-self.kernel // self.stride)
 
-    def padded(self) -> Axis:
-        """The same with zeros around the long side, so that every tap lies inside."""
-        long = max((self.short - 1) * self.stride + self.kernel, self.left + self.long)
-        return replace(self, long=long, left=0)
+    def with_stored_padding(self) -> Axis:
+        """The same axis with the padding counted as input, so that every tap lies inside."""
+        size = max((self.output - 1) * self.stride + self.kernel, self.padding + self.input)
+        return replace(self, input=size, padding=0)
 
-    def taps_at(self, short: int) -> Span:
-        """The taps of a short position that lie inside the long side."""
-        start = short * self.stride - self.left
-        return _span(max(0, -start), min(self.kernel, self.long - start))
+    def taps_inside(self, output: int) -> Span:
+        """The taps of this output that lie inside the input."""
+        start = output * self.stride - self.padding
+        return _span(max(0, -start), min(self.kernel, self.input - start))
 
-    def short_of_tap(self, tap: int) -> Span:
-        """The short positions whose tap lies inside."""
-        first = -(-(self.left - tap) // self.stride)
-        last = (self.long - 1 + self.left - tap) // self.stride
-        return _span(max(0, first), min(self.short, last + 1))
+    def outputs_of_tap(self, tap: int) -> Span:
+        """The outputs whose tap lies inside the input."""
+        first = -(-(self.padding - tap) // self.stride)
+        last = (self.input - 1 + self.padding - tap) // self.stride
+        return _span(max(0, first), min(self.output, last + 1))
 
-    def short_meeting(self, long: int, positions: int = 1) -> Span:
-        """The short positions that meet any of these long ones."""
-        first = -(-(long + self.left - self.kernel + 1) // self.stride)
-        last = (long + positions - 1 + self.left) // self.stride
-        return _span(max(0, first), min(self.short, last + 1))
+    def outputs_of_inputs(self, first_input: int, count: int = 1) -> Span:
+        """The outputs that any of these neighbouring inputs contributes to."""
+        first = -(-(first_input + self.padding - self.kernel + 1) // self.stride)
+        last = (first_input + count - 1 + self.padding) // self.stride
+        return _span(max(0, first), min(self.output, last + 1))
 
 
 def _span(first: int, end: int) -> Span:
@@ -107,199 +77,206 @@ def _span(first: int, end: int) -> Span:
 
 @dataclass(frozen=True)
 class Convolution:
-    """From a long side to a short one, and its adjoint; weights are (short channels, channels, height, width).
+    """A convolution, its adjoint and its weight's gradient; weights are (outputs, inputs, kernel height, kernel width).
 
     Attributes:
-        channels: of the long side.
+        inputs, outputs: channels.
     """
 
     height: Axis
     width: Axis
-    channels: int
-    short_channels: int
+    inputs: int
+    outputs: int
 
     @classmethod
-    def of(cls, axes: list[Axis], channels: int, short_channels: int) -> Convolution:
-        """Of images, or of signals if there is but one axis."""
+    def from_axes(cls, axes: list[Axis], inputs: int, outputs: int) -> Convolution:
+        """Of images, or of signals if there is one axis."""
         height, width = axes if len(axes) == 2 else (Axis(1, 1, 1, 1, 0), axes[0])
-        return cls(height, width, channels, short_channels)
+        return cls(height, width, inputs, outputs)
 
     @property
-    def possible(self) -> bool:
-        """Whether the kernel's lanes can be filled: by the short side's channels, and by the long side's positions."""
-        return self.short_channels % BLOCK == 0 and self.width.long >= self.together
+    def supported(self) -> bool:
+        """Whether channel blocks can be filled: by the output channels, and by neighbouring input positions."""
+        return self.outputs % BLOCK == 0 and self.width.input >= self.group
 
     @cached_property
-    def together(self) -> int:
-        """Neighbouring long positions computed at once, so that their channels fill lanes; 1 where one's do."""
-        return BLOCK // math.gcd(BLOCK, self.channels)
+    def group(self) -> int:
+        """Neighbouring input positions whose channels together fill whole channel blocks; 1 where one position's do."""
+        return BLOCK // math.gcd(BLOCK, self.inputs)
 
     @cached_property
-    def room(self) -> Span:
-        """Zeros that ``shorten`` and ``gradient`` want to the left and right of the long side's rows.
+    def row_padding(self) -> Span:
+        """Zeros stored to the left and right of every input row.
 
-        Only where channels are too few to fill a tile, and taps side by side have to.
+        Only where the input channels do not fill a block: then all taps of a kernel row are read as one segment.
         """
-        if self.together == 1:
+        if self.group == 1:
             return 0, 0
-        return self.width.left, self.width.padded().long - self.width.left - self.width.long
+        return self.width.padding, self.width.with_stored_padding().input - self.width.padding - self.width.input
 
     @cached_property
-    def _roomy(self) -> Axis:
-        return self.width if self.together == 1 else self.width.padded()
+    def _stored_width(self) -> Axis:
+        return self.width if self.group == 1 else self.width.with_stored_padding()
 
     @cached_property
-    def entries(self) -> int:
-        """Of the weight."""
-        return self.short_channels * self.channels * self.height.kernel * self.width.kernel
+    def weights(self) -> int:
+        """Number of entries of the weight."""
+        return self.outputs * self.inputs * self.height.kernel * self.width.kernel
 
     @cached_property
-    def long_shape(self) -> tuple[int, int, int]:
-        """Rows, columns and channels of the long side, without room."""
-        return self.height.long, self.width.long, self.channels
+    def input_shape(self) -> tuple[int, int, int]:
+        """Rows, columns and channels, without row padding."""
+        return self.height.input, self.width.input, self.inputs
 
     @cached_property
-    def short_shape(self) -> tuple[int, int, int]:
-        """Rows, columns and channels of the short side."""
-        return self.height.short, self.width.short, self.short_channels
+    def output_shape(self) -> tuple[int, int, int]:
+        """Rows, columns and channels."""
+        return self.height.output, self.width.output, self.outputs
 
     @cached_property
-    def _entries(self) -> Tensor:
-        """Where each of the weight's entries lies."""
-        shape = (self.short_channels, self.channels, self.height.kernel, self.width.kernel)
-        return torch.arange(self.entries).view(shape)
+    def _positions(self) -> Tensor:
+        """The position of each of the weight's entries in memory, in the weight's shape."""
+        shape = (self.outputs, self.inputs, self.height.kernel, self.width.kernel)
+        return torch.arange(self.weights).view(shape)
 
-    # From the long side to the short one.
-
-    @cached_property
-    def shortening_index(self) -> Tensor:
-        """Order of the weight's entries for ``shorten``: (short channels in lanes, row, column, channel, lane)."""
-        lanes = self._entries.view(-1, BLOCK, *self._entries.shape[1:])
-        return lanes.permute(0, 3, 4, 2, 1).flatten()
+    # The convolution: input to output.
 
     @cached_property
-    def gradient_index(self) -> Tensor:
-        """Where each entry of the weight is in what ``gradient`` makes."""
-        return torch.argsort(self.shortening_index)
+    def packing(self) -> Tensor:
+        """Order of the packed weights: (output channel block, kernel row, kernel column, input, output in block)."""
+        blocks = self._positions.view(-1, BLOCK, *self._positions.shape[1:])
+        return blocks.permute(0, 3, 4, 2, 1).flatten()
 
-    def shorten(self) -> tuple[Operation, Table]:
-        """Every short position is a product with what lies under the kernel there."""
-        across, width, lanes = self._roomy, self.width.kernel * self.channels, BLOCK
-        jobs = []
-        for row in range(self.height.short):
-            tap, rows = self.height.taps_at(row)
-            line = (row * self.height.stride - self.height.left + tap) * across.long
-            for column in range(across.short):
-                right, columns = across.taps_at(column)
-                jobs.append(
+    def convolution(self) -> tuple[Operation, Table]:
+        """One matrix product for every output position: the inputs under the kernel times the packed weights."""
+        down, across = self.height, self._stored_width
+        kernel_row = across.kernel * self.inputs
+        products = []
+        for row in range(down.output):
+            top, rows = down.taps_inside(row)
+            line = (row * down.stride - down.padding + top) * across.input
+            for column in range(across.output):
+                left, columns = across.taps_inside(column)
+                products.append(
                     (
-                        (line + column * across.stride - across.left + right) * self.channels,
-                        (tap * self.width.kernel + right) * self.channels * lanes,
-                        (row * across.short + column) * self.short_channels,
-                        *(rows, columns * self.channels),
+                        (line + column * across.stride - across.padding + left) * self.inputs,
+                        (top * across.kernel + left) * self.inputs * BLOCK,
+                        (row * across.output + column) * self.outputs,
+                        *(rows, columns * self.inputs),
                     )
                 )
         operation = Operation(
-            Kind.PRODUCTS,
-            width=self.short_channels,
-            block=self.height.kernel * width * lanes,
-            a_row=across.long * self.channels,
-            b_row=width * lanes,
+            Kind.MATRIX_PRODUCTS,
+            channels=self.outputs,
+            block_stride=down.kernel * kernel_row * BLOCK,
+            a_row=across.input * self.inputs,
+            b_row=kernel_row * BLOCK,
         )
-        return operation, np.array(jobs, np.int64)
+        return operation, np.array(products, np.dtype(MatrixProduct))
 
-    # And back.
-
-    @cached_property
-    def _reach(self) -> int:
-        """Short positions that can meet ``together`` long ones."""
-        return self.width.depth + (self.width.stride + self.together - 2) // self.width.stride
+    # The transposed convolution: output to input.
 
     @cached_property
-    def _starts(self) -> list[int]:
-        """Where ``together`` long positions are computed at once; the last ones may be computed twice."""
-        last = self.width.long - self.together
-        return sorted({*range(0, last + 1, self.together), last})
+    def _window(self) -> int:
+        """Output columns that a group of input columns contributes to, at most."""
+        return self.width.overlap + (self.width.stride + self.group - 2) // self.width.stride
+
+    @cached_property
+    def _groups(self) -> list[int]:
+        """The first column of every group; the last group may overlap the one before and repeat its results."""
+        last = self.width.input - self.group
+        return sorted({*range(0, last + 1, self.group), last})
 
     @cached_property
     def _phases(self) -> list[int]:
-        """Places of a start relative to the short positions, each with a matrix of its own."""
-        return sorted({(start + self.width.left) % self.width.stride for start in self._starts})
+        """Positions of groups relative to the stride; each has packed weights of its own."""
+        return sorted({(start + self.width.padding) % self.width.stride for start in self._groups})
 
     @cached_property
-    def lengthening_index(self) -> Tensor:
-        """Order of the weight's entries for ``lengthen``, -1 for zero.
+    def transposed_packing(self) -> Tensor:
+        """Order of the packed weights of the transposed convolution; -1 stands for zero.
 
-        (row phase, column phase, outputs in lanes, row, column, short channel, lane): short positions in their order.
+        (row phase, column phase, channel block of the group, output row, output column, output channel, channel in the
+        block), output rows and columns in increasing order and therefore taps in decreasing order.
         """
         down, across = self.height, self.width
-        row_taps = torch.arange(down.stride)[:, None] + down.stride * torch.arange(down.depth - 1, -1, -1)
-        back = across.stride * torch.arange(across.depth - 1, across.depth - 1 - self._reach, -1)
-        column_taps = torch.tensor(self._phases)[:, None, None] + back[:, None] + torch.arange(self.together)
+        row_taps = torch.arange(down.stride)[:, None] + down.stride * torch.arange(down.overlap - 1, -1, -1)
+        back = across.stride * torch.arange(across.overlap - 1, across.overlap - 1 - self._window, -1)
+        column_taps = torch.tensor(self._phases)[:, None, None] + back[:, None] + torch.arange(self.group)
         rows, columns = torch.meshgrid(row_taps.flatten(), column_taps.flatten(), indexing="ij")
         outside = (rows >= down.kernel) | (columns < 0) | (columns >= across.kernel)
-        found = self._entries[:, :, rows.clamp(max=down.kernel - 1), columns.clamp(0, across.kernel - 1)]
-        shape = (self.short_channels, self.channels, *row_taps.shape, *column_taps.shape)
-        found = found.masked_fill(outside, -1).view(shape)
-        # (short channel, channel, row phase, row, column phase, column, together) to lanes of (together, channel)
-        outputs = found.permute(2, 4, 3, 5, 0, 6, 1).flatten(5)
-        return outputs.reshape(*outputs.shape[:5], -1, BLOCK).permute(0, 1, 5, 2, 3, 4, 6).flatten()
+        order = self._positions[:, :, rows.clamp(max=down.kernel - 1), columns.clamp(0, across.kernel - 1)]
+        shape = (self.outputs, self.inputs, *row_taps.shape, *column_taps.shape)
+        order = order.masked_fill(outside, -1).view(shape)
+        # From (output channel, input channel, row phase, row, column phase, column, position in the group).
+        order = order.permute(2, 4, 3, 5, 0, 6, 1).flatten(5)
+        return order.reshape(*order.shape[:5], -1, BLOCK).permute(0, 1, 5, 2, 3, 4, 6).flatten()
 
-    def lengthen(self) -> tuple[Operation, Table]:
-        """Every long position, or several together, is a product with the short positions that meet it."""
+    def transposed_convolution(self) -> tuple[Operation, Table]:
+        """One matrix product for every group of input positions: the outputs it contributes to times packed weights."""
         down, across = self.height, self.width
-        width, row_size = self.together * self.channels, self._reach * self.short_channels * BLOCK
-        block = down.depth * row_size
-        jobs = []
-        for row in range(down.long):
-            first, rows = down.short_meeting(row)
-            base, phase = divmod(row + down.left, down.stride)
-            of_row = phase * len(self._phases) * (width // BLOCK) * block + (first - base + down.depth - 1) * row_size
-            for start in self._starts:
-                left, columns = across.short_meeting(start, self.together)
-                base, phase = divmod(start + across.left, across.stride)
-                of_phase = self._phases.index(phase) * (width // BLOCK) * block
-                jobs.append(
+        channels, row_stride = self.group * self.inputs, self._window * self.outputs * BLOCK
+        block_stride = down.overlap * row_stride
+        phase_stride = channels // BLOCK * block_stride
+        products = []
+        for row in range(down.input):
+            top, rows = down.outputs_of_inputs(row)
+            last, phase = divmod(row + down.padding, down.stride)
+            row_weights = phase * len(self._phases) * phase_stride + (top - last + down.overlap - 1) * row_stride
+            for start in self._groups:
+                left, columns = across.outputs_of_inputs(start, self.group)
+                last, phase = divmod(start + across.padding, across.stride)
+                column_weights = (left - last + across.overlap - 1) * self.outputs * BLOCK
+                products.append(
                     (
-                        (first * across.short + left) * self.short_channels,
-                        of_row + of_phase + (left - base + across.depth - 1) * self.short_channels * BLOCK,
-                        (row * across.long + start) * self.channels,
-                        *(rows, columns * self.short_channels),
+                        (top * across.output + left) * self.outputs,
+                        row_weights + self._phases.index(phase) * phase_stride + column_weights,
+                        (row * across.input + start) * self.inputs,
+                        *(rows, columns * self.outputs),
                     )
                 )
         operation = Operation(
-            Kind.PRODUCTS, width=width, block=block, a_row=across.short * self.short_channels, b_row=row_size
+            Kind.MATRIX_PRODUCTS,
+            channels=channels,
+            block_stride=block_stride,
+            a_row=across.output * self.outputs,
+            b_row=row_stride,
         )
-        return operation, np.array(jobs, np.int64)
+        return operation, np.array(products, np.dtype(MatrixProduct))
 
-    # And the weight's gradient.
+    # The weight's gradient.
 
-    def gradient(self) -> tuple[Operation, Table]:
-        """Every tap sums outer products over the positions where it lies inside; taps in a row together where few."""
-        down, across = self.height, self._roomy
-        at_once = 1 if self.together == 1 else across.kernel
-        jobs = []
-        for tap in range(down.kernel):
-            first, rows = down.short_of_tap(tap)
-            line = (first * down.stride - down.left + tap) * across.long
-            for right in range(0, across.kernel, at_once):
-                left, columns = across.short_of_tap(right)
-                jobs.append(
+    @cached_property
+    def unpacking(self) -> Tensor:
+        """Where each entry of the weight lies in the partial gradients, which are in the order of ``packing``."""
+        return torch.argsort(self.packing)
+
+    def weight_gradient(self) -> tuple[Operation, Table]:
+        """One sum of outer products for every tap, or for every row of taps where the input has row padding."""
+        down, across = self.height, self._stored_width
+        taps = 1 if self.group == 1 else across.kernel
+        outers = []
+        for tap_row in range(down.kernel):
+            top, rows = down.outputs_of_tap(tap_row)
+            line = (top * down.stride - down.padding + tap_row) * across.input
+            for tap in range(0, across.kernel, taps):
+                left, columns = across.outputs_of_tap(tap)
+                outers.append(
                     (
-                        (line + left * across.stride - across.left + right) * self.channels,
-                        (first * across.short + left) * self.short_channels,
-                        (tap * across.kernel + right) * self.channels * BLOCK,
+                        (line + left * across.stride - across.padding + tap) * self.inputs,
+                        (top * across.output + left) * self.outputs,
+                        (tap_row * across.kernel + tap) * self.inputs * BLOCK,
                         *(rows, columns),
                     )
                 )
         operation = Operation(
-            Kind.OUTERS,
-            width=self.short_channels,
-            block=down.kernel * across.kernel * self.channels * BLOCK,
-            a_row=down.stride * across.long * self.channels,
-            a_column=across.stride * self.channels,
-            b_row=across.short * self.short_channels,
-            b_column=self.short_channels,
-            height=at_once * self.channels,
+            Kind.OUTER_PRODUCTS,
+            channels=self.outputs,
+            block_stride=down.kernel * across.kernel * self.inputs * BLOCK,
+            a_row=down.stride * across.input * self.inputs,
+            a_column=across.stride * self.inputs,
+            b_row=across.output * self.outputs,
+            b_column=self.outputs,
+            outer_rows=taps * self.inputs,
         )
-        return operation, np.array(jobs, np.int64)
+        return operation, np.array(outers, np.dtype(OuterProduct))

@@ -1,4 +1,4 @@
-"""Sums over all pairs of diagonal Gaussians in C, with their gradient: the hot case of the aggregate bounds."""
+"""Log-sums over all pairs of diagonal Gaussians in C, with their gradient: the hot case of the aggregate bounds."""
 
 from __future__ import annotations
 
@@ -8,29 +8,33 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from wiseale.kernels import BLOCK, native
+from wiseale.kernels import build
+from wiseale.kernels.layout import BLOCK
 
-_NEGLIGIBLE = torch.finfo(torch.float32).eps ** 2  # weight of a pair relative to the largest
-_MOST_ROWS = 1 << 14  # rows of scratch that fit on a thread's stack
-_NARROWEST = 1e-15  # smallest standard deviation whose square is a normal float32
-_KEPT_PAIRS = 1 << 22  # values of log k kept for the backward pass: 16 MB
+_NEGLIGIBLE = torch.finfo(torch.float32).eps ** 2  # pairs of a smaller weight, relative to the largest, are skipped
+_MAX_ROWS = 1 << 14  # C keeps two rows of this length on a thread's stack
+_MIN_SIGMA = 1e-15  # the square of a smaller one is not a normal float32
+_KEPT_PAIRS = 1 << 22  # values of log k stored for the backward pass: 16 MB
 
 
 def takes(mu: Tensor, sigma: Tensor) -> bool:
-    """Whether :func:`log_sum_pairs` can run on these: float32 on a CPU, M a multiple of the block, normal sigma²."""
+    """Whether :func:`log_sum_pairs` accepts these: float32 on a CPU, M a multiple of 16, every sigma² normal."""
     size = len(mu)
-    plain = all(x.device.type == "cpu" and x.dtype == torch.float32 for x in (mu, sigma))
-    if not plain or torch.compiler.is_compiling() or size % BLOCK or size > _MOST_ROWS or native().library is None:
+    float32 = all(x.device.type == "cpu" and x.dtype == torch.float32 for x in (mu, sigma))
+    if not float32 or torch.compiler.is_compiling() or build.kernels().library is None:
         return False
-    narrowest, widest = (bound.item() for bound in sigma.detach().aminmax())
-    return narrowest > _NARROWEST and widest < 1 / _NARROWEST  # False for NaN too
+    if size % BLOCK or size > _MAX_ROWS:
+        return False
+    smallest, largest = (bound.item() for bound in sigma.detach().aminmax())
+    return smallest > _MIN_SIGMA and largest < 1 / _MIN_SIGMA  # False for NaN too
 
 
 def log_sum_pairs(mu: Tensor, sigma: Tensor, quadratic: float, own: float, *, keep: int = _KEPT_PAIRS) -> Tensor:
-    """log Σ_j exp k(i, j) for every i, (M,), differentiable once.
+    """log Σ_j k(i, j) for every i, (M,), differentiable once.
 
-    k(i, j) = −Σ_c [ quadratic·Δ_c²/v_c + ½ log v_c ] + own·(Σ_c log σ_i + Σ_c log σ_j) with Δ = μ_i − μ_j and
-    v = σ_i² + σ_j². Up to ``keep`` values of k are stored for the backward pass; beyond, they are computed again.
+    log k(i, j) = −Σ_c [ quadratic·Δ_c²/v_c + ½ log v_c ] + own·(Σ_c log σ_i + Σ_c log σ_j) with Δ = μ_i − μ_j
+    and v = σ_i² + σ_j². All M² values of log k are stored for the backward pass if they are at most ``keep``; otherwise
+    they are computed again.
     """
     log_sums: Tensor = _LogSumPairs.apply(mu, sigma, quadratic, own, keep)  # type: ignore[no-untyped-call]
     return log_sums
@@ -39,14 +43,14 @@ def log_sum_pairs(mu: Tensor, sigma: Tensor, quadratic: float, own: float, *, ke
 class _LogSumPairs(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, mu: Tensor, sigma: Tensor, quadratic: float, own: float, keep: int) -> Tensor:
-        library, (size, d_z) = native().library, mu.shape
-        assert library is not None
+        compiled, (size, d_z) = build.kernels(), mu.shape
+        assert compiled.library is not None
         mu, sigma = mu.contiguous(), sigma.contiguous()
         columns, log_sums = mu.new_empty((2 * d_z + 1) * size), mu.new_empty(size)
         log_k = mu.new_empty((size, size) if size**2 <= keep else 0)  # an empty tensor's address is null
-        library.wiseale_pairs(
+        compiled.library.wiseale_log_sum_pairs(
             *(mu.data_ptr(), sigma.data_ptr(), d_z, size, quadratic, own),
-            *(columns.data_ptr(), log_k.data_ptr(), log_sums.data_ptr(), native().threads),
+            *(columns.data_ptr(), log_k.data_ptr(), log_sums.data_ptr(), compiled.threads),
         )
         ctx.save_for_backward(sigma, columns, log_k, log_sums)
         ctx.quadratic, ctx.own = quadratic, own
@@ -56,13 +60,13 @@ class _LogSumPairs(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         sigma, columns, log_k, log_sums = ctx.saved_tensors
-        library, (size, d_z) = native().library, sigma.shape
-        assert library is not None
+        compiled, (size, d_z) = build.kernels(), sigma.shape
+        assert compiled.library is not None
         grad = grad.contiguous()
         grad_mu, grad_sigma = torch.empty_like(sigma), torch.empty_like(sigma)
-        library.wiseale_pair_slopes(
+        compiled.library.wiseale_log_sum_pairs_backward(
             *(tensor.data_ptr() for tensor in (sigma, columns, log_k, log_sums, grad)),
             *(d_z, size, ctx.quadratic, ctx.own, _NEGLIGIBLE),
-            *(grad_mu.data_ptr(), grad_sigma.data_ptr(), native().threads),
+            *(grad_mu.data_ptr(), grad_sigma.data_ptr(), compiled.threads),
         )
         return grad_mu, grad_sigma, None, None, None

@@ -1,4 +1,4 @@
-"""A run of convolutions as two programs for the compiled kernel: forwards, and back to the gradients."""
+"""A chain of convolutions as two lists of operations for conv.c: the forward pass and the backward pass."""
 
 from __future__ import annotations
 
@@ -12,111 +12,113 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from wiseale.kernels import BLOCK, native
-from wiseale.kernels.geometry import Convolution, Kind, Operation, Table
+from wiseale.kernels import build
+from wiseale.kernels.geometry import Convolution, Span, Table
+from wiseale.kernels.layout import BLOCK, NO_BUFFER, Kind, MatrixProduct, Operation, OuterProduct
 
-_BYTES = 4  # of a float
+_FLOAT_BYTES = 4
 
 
 @dataclass(frozen=True)
 class Layer:
-    """A convolution, or its adjoint, the transposed one, and whether a ReLU follows."""
+    """A convolution, or the transposed one of the same geometry, and whether a ReLU follows."""
 
-    convolution: Convolution
-    lengthens: bool
-    relu: bool
+    geometry: Convolution
+    transposed: bool
+    relu: bool = False
 
     @property
     def input_shape(self) -> tuple[int, int, int]:
-        """Rows, columns and channels of the input."""
-        return self.convolution.short_shape if self.lengthens else self.convolution.long_shape
+        """Rows, columns and channels of the layer's input."""
+        return self.geometry.output_shape if self.transposed else self.geometry.input_shape
 
     @property
     def output_shape(self) -> tuple[int, int, int]:
-        """Rows, columns and channels of the output."""
-        return self.convolution.long_shape if self.lengthens else self.convolution.short_shape
+        """Rows, columns and channels of the layer's output."""
+        return self.geometry.input_shape if self.transposed else self.geometry.output_shape
 
     @property
-    def room(self) -> tuple[int, int]:
-        """Zeros wanted left and right of the input's rows."""
-        return (0, 0) if self.lengthens else self.convolution.room
+    def input_row_padding(self) -> Span:
+        """Zeros to store left and right of the rows of the layer's input."""
+        return (0, 0) if self.transposed else self.geometry.row_padding
 
     @property
-    def gradient_room(self) -> tuple[int, int]:
-        """Zeros wanted left and right of the rows of the output's gradient."""
-        return self.convolution.room if self.lengthens else (0, 0)
+    def gradient_row_padding(self) -> Span:
+        """Zeros to store left and right of the rows of the gradient of the layer's output."""
+        return self.geometry.row_padding if self.transposed else (0, 0)
 
     def forward_pass(self) -> tuple[Operation, Table, Tensor]:
-        """What makes the output, and the order it wants the weight in."""
-        return self._pass(self.lengthens)
+        """Input to output, and the order of the packed weights."""
+        return self._pass(self.transposed)
 
     def backward_pass(self) -> tuple[Operation, Table, Tensor]:
-        """What makes the input's gradient, and the order it wants the weight in."""
-        return self._pass(not self.lengthens)
+        """Gradient of the output to gradient of the input, and the order of the packed weights."""
+        return self._pass(not self.transposed)
 
-    def _pass(self, lengthens: bool) -> tuple[Operation, Table, Tensor]:
-        shape = self.convolution
-        if lengthens:
-            return *shape.lengthen(), shape.lengthening_index
-        return *shape.shorten(), shape.shortening_index
+    def _pass(self, transposed: bool) -> tuple[Operation, Table, Tensor]:
+        geometry = self.geometry
+        if transposed:
+            return *geometry.transposed_convolution(), geometry.transposed_packing
+        return *geometry.convolution(), geometry.packing
 
 
 class Program:
-    """Operations in their order, the rows of all their tables, and the entries of all their indices."""
+    """Operations in order, with the tables and indices they refer to."""
 
     def __init__(self) -> None:
         self._operations: list[Operation] = []
-        self._tables: list[Table] = [np.empty((0, 5), np.int64)]
+        self._products: list[Table] = [np.empty(0, np.dtype(MatrixProduct))]
+        self._outers: list[Table] = [np.empty(0, np.dtype(OuterProduct))]
         self._indices: list[npt.NDArray[np.int32]] = [np.empty(0, np.int32)]
 
-    def add(self, operation: Operation, table: Table) -> None:
-        """An operation with its table."""
-        self._operations.append(operation._replace(first=sum(map(len, self._tables)), number=len(table)))
-        self._tables.append(table)
-
-    def reorder(self, kind: Kind, a: int, c: int, index: Tensor) -> None:
-        """Entries of one buffer to another."""
-        self._operations.append(Operation(kind, first=sum(map(len, self._indices)), number=len(index), a=a, c=c))
-        self._indices.append(index.numpy().astype(np.int32))
-
-    def move(self, operation: Operation) -> None:
-        """An operation that needs neither."""
+    def add(self, operation: Operation, table: Table | None = None) -> None:
+        """Append an operation, with its table if it has one."""
+        if table is not None:
+            tables = self._products if operation.kind == Kind.MATRIX_PRODUCTS else self._outers
+            operation = operation.using(first=sum(map(len, tables)), count=len(table))
+            tables.append(table)
         self._operations.append(operation)
 
+    def reorder(self, kind: Kind, a: int, c: int, index: Tensor) -> None:
+        """Append PACK or UNPACK: buffer c = buffer a in the order of ``index``."""
+        self._operations.append(Operation(kind, first=sum(map(len, self._indices)), count=len(index), a=a, c=c))
+        self._indices.append(index.numpy().astype(np.int32))
+
     @cached_property
-    def _joined(self) -> tuple[Table, Table, npt.NDArray[np.int32]]:
-        return np.array(self._operations, np.int64), np.concatenate(self._tables), np.concatenate(self._indices)
+    def _arguments(self) -> tuple[bytes, Table, Table, npt.NDArray[np.int32]]:
+        operations = b"".join(map(bytes, self._operations))
+        return operations, np.concatenate(self._products), np.concatenate(self._outers), np.concatenate(self._indices)
 
     def __call__(self, buffers: list[list[int]], samples: int) -> None:
-        """Run on buffers, whose addresses are listed for each thread."""
-        operations, table, index = self._joined
+        """Run on these buffers: a list of addresses for each thread."""
+        operations, *tables = self._arguments
         addresses = np.array(buffers, np.int64)
-        library = native().library
+        library = build.kernels().library
         assert library is not None
         library.wiseale_convolve(
-            *(operations.ctypes.data, len(operations), table.ctypes.data, index.ctypes.data),
+            *(operations, len(self._operations), *(table.ctypes.data for table in tables)),
             *(addresses.ctypes.data, addresses.shape[1], samples, len(buffers)),
         )
 
 
 class Scratch:
-    """Memory of the kernel's own, in one tensor: numbers, and signals of every sample."""
+    """Sizes and addresses of buffers that share one tensor: some of a fixed size, then some of a size per sample."""
 
-    def __init__(self, numbers: list[int], signals: list[int]) -> None:
-        self._numbers = [0, *accumulate(map(_aligned, numbers))]
-        self._signals = [0, *accumulate(signals)]
+    def __init__(self, fixed: list[int], per_sample: list[int]) -> None:
+        self._fixed = [0, *accumulate(map(_aligned, fixed))]
+        self._per_sample = [0, *accumulate(per_sample)]
 
     def floats(self, samples: int) -> int:
-        """Of the tensor."""
-        return self._numbers[-1] + samples * self._signals[-1]
+        """Size of the tensor."""
+        return self._fixed[-1] + samples * self._per_sample[-1]
 
     def addresses(self, tensor: Tensor, samples: int) -> list[int]:
-        """Of the numbers, then of the signals."""
-        numbers = tensor.data_ptr()
-        signals = numbers + _BYTES * self._numbers[-1]
+        """Of the buffers of fixed size, then of those with a size per sample."""
+        fixed = tensor.data_ptr()
+        per_sample = fixed + _FLOAT_BYTES * self._fixed[-1]
         return [
-            *(numbers + _BYTES * start for start in self._numbers[:-1]),
-            *(signals + _BYTES * samples * start for start in self._signals[:-1]),
+            *(fixed + _FLOAT_BYTES * start for start in self._fixed[:-1]),
+            *(per_sample + _FLOAT_BYTES * samples * start for start in self._per_sample[:-1]),
         ]
 
 
@@ -125,91 +127,90 @@ def _aligned(floats: int) -> int:
 
 
 class Programs:
-    """What a run of layers does to batches of any size.
+    """The forward and backward programs of a chain of n layers, for batches of any size.
 
-    Buffers of ``forwards``: the input, the output, the weights, the biases, then the scratch: the weights and biases as
-    the kernel wants them, and the signals from the input to the output.
+    Buffers of ``forward``: input, output, n weights, n biases; in ``scratch``: n packed weights, n packed biases, n + 1
+    signals (the input, and the output of every layer, channels last).
 
-    Buffers of ``backwards``: the output's gradient, the output, the input's gradient, the signals, the weights, their
-    gradients, the biases' gradients, then the scratch: the weights as the kernel wants them, the signals' gradients;
-    then what a thread has found of the weights' gradients and of the biases'.
+    Buffers of ``backward``: gradient of the output, output, gradient of the input, the n + 1 signals, n weights,
+    n weight gradients, n bias gradients; in ``gradient_scratch``: n packed weights, n + 1 gradients of the signals; and
+    for each thread in ``partial_gradients``: n weight gradients, n bias gradients.
     """
 
     def __init__(self, layers: Sequence[Layer]) -> None:
         self.layers, self._count = layers, len(layers)
-        rooms = [layers[0].room, *((0, 0) for _ in layers)]
-        gradient_rooms = [*((0, 0) for _ in layers), layers[-1].gradient_room]
+        paddings = [layers[0].input_row_padding, *((0, 0) for _ in layers)]
+        gradient_paddings = [*((0, 0) for _ in layers), layers[-1].gradient_row_padding]
         shapes = [layers[0].input_shape, *(layer.output_shape for layer in layers)]
-        self._signals = [_Signal(*shape, *room) for shape, room in zip(shapes, rooms, strict=True)]
-        self._gradients = [_Signal(*shape, *room) for shape, room in zip(shapes, gradient_rooms, strict=True)]
-        self.entries = [layer.convolution.entries for layer in layers]
+        self._signals = [_Signal(*shape, *padding) for shape, padding in zip(shapes, paddings, strict=True)]
+        self._gradients = [_Signal(*shape, *padding) for shape, padding in zip(shapes, gradient_paddings, strict=True)]
         self.channels = [layer.output_shape[2] for layer in layers]
-        self.forwards, matrices = self._forwards()
-        self.scratch = Scratch(matrices, [signal.floats for signal in self._signals])
-        (self.backwards, _), (self.backwards_to_input, matrices) = self._backwards(False), self._backwards(True)
-        self.gradient_scratch = Scratch(matrices, [signal.floats for signal in self._gradients])
-        self.found = Scratch(self.entries + self.channels, [])
+        self.forward, packed = self._forward()
+        self.scratch = Scratch(packed, [signal.floats for signal in self._signals])
+        (self.backward, _), (self.backward_to_input, packed) = self._backward(False), self._backward(True)
+        self.gradient_scratch = Scratch(packed, [signal.floats for signal in self._gradients])
+        self.partial_gradients = Scratch([layer.geometry.weights for layer in layers] + self.channels, [])
 
     def signal_addresses(self, scratch: Tensor, samples: int) -> list[int]:
         """Of the signals in the forward program's scratch."""
         return self.scratch.addresses(scratch, samples)[2 * self._count :]
 
-    def _forwards(self) -> tuple[Program, list[int]]:
-        """The program, and the sizes of its matrices and biases."""
+    def _forward(self) -> tuple[Program, list[int]]:
+        """The program, and the sizes of the packed weights and biases."""
         n, program = self._count, Program()
-        x, y, weights, biases, matrices, added, signals = 0, 1, 2, 2 + n, 2 + 2 * n, 2 + 3 * n, 2 + 4 * n
-        program.move(self._signals[0].enter(x, signals))
-        sizes, repeats = [], []
+        x, y, weights, biases = 0, 1, 2, 2 + n
+        packed, packed_biases, signals = 2 + 2 * n, 2 + 3 * n, 2 + 4 * n
+        program.add(self._signals[0].from_nchw(x, signals))
+        sizes, bias_sizes = [], []
         for i, layer in enumerate(self.layers):
-            operation, table, index = layer.forward_pass()
-            sizes.append(len(index))
-            program.reorder(Kind.PICK, weights + i, matrices + i, index)
-            repeats.append(operation.width)
-            program.reorder(Kind.PICK, biases + i, added + i, torch.arange(operation.width) % self.channels[i])
-            buffers = {"a": signals + i, "b": matrices + i, "c": signals + i + 1, "bias": added + i}
-            floats = {"a_sample": self._signals[i].floats, "c_sample": self._signals[i + 1].floats}
-            program.add(operation._replace(**buffers, **floats, relu=int(layer.relu)), table)
-        program.move(self._signals[n].leave(signals + n, y))
-        return program, sizes + repeats
+            operation, table, packing = layer.forward_pass()
+            sizes.append(len(packing))
+            program.reorder(Kind.PACK, weights + i, packed + i, packing)
+            bias_sizes.append(operation.channels)  # repeated for every position of a group
+            repeated = torch.arange(operation.channels) % self.channels[i]
+            program.reorder(Kind.PACK, biases + i, packed_biases + i, repeated)
+            buffers = {"a": signals + i, "b": packed + i, "c": signals + i + 1, "bias": packed_biases + i}
+            strides = {"a_sample": self._signals[i].floats, "c_sample": self._signals[i + 1].floats}
+            program.add(operation.using(**buffers, **strides, relu=int(layer.relu)), table)
+        program.add(self._signals[n].to_nchw(signals + n, y))
+        return program, sizes + bias_sizes
 
-    def _backwards(self, to_input: bool) -> tuple[Program, list[int]]:
-        """The program, and the sizes of its matrices."""
+    def _backward(self, to_input: bool) -> tuple[Program, list[int]]:
+        """The program, with or without the gradient of the input, and the sizes of the packed weights."""
         n, program = self._count, Program()
-        gradient, y, to_x, signals = 0, 1, 2, 3
-        weights, to_weights, to_biases = (signals + n + 1 + i * n for i in range(3))
-        matrices, gradients = to_biases + n, to_biases + 2 * n
-        found, found_biases = gradients + n + 1, gradients + 2 * n + 1
-        last = self._gradients[n].enter(gradient, gradients + n)
-        program.move(last._replace(positive=y) if self.layers[-1].relu else last)
+        grad_y, y, grad_x, signals = 0, 1, 2, 3
+        weights, grad_weights, grad_biases = (signals + n + 1 + i * n for i in range(3))
+        packed, gradients = grad_biases + n, grad_biases + 2 * n
+        partial, partial_biases = gradients + n + 1, gradients + 2 * n + 1
+        arrival = self._gradients[n].from_nchw(grad_y, gradients + n)
+        program.add(arrival.using(relu_mask=y) if self.layers[-1].relu else arrival)
         sizes = []
         for i in reversed(range(n)):
             layer, arriving = self.layers[i], self._gradients[i + 1]
+            # The convolution's input side comes first: of a transposed layer that is the gradient of its output.
             sides = (gradients + i + 1, arriving.floats), (signals + i, self._signals[i].floats)
-            (a, a_sample), (b, b_sample) = sides if layer.lengthens else sides[::-1]
-            operation, table = layer.convolution.gradient()
-            program.add(operation._replace(a=a, a_sample=a_sample, b=b, b_sample=b_sample, c=found + i), table)
-            program.reorder(Kind.GIVE, found + i, to_weights + i, layer.convolution.gradient_index)
-            program.move(arriving.sum(gradients + i + 1, found_biases + i))
-            program.reorder(Kind.GIVE, found_biases + i, to_biases + i, torch.arange(self.channels[i]))
-            operation, table, index = layer.backward_pass()
-            sizes.append(len(index))
+            (a, a_sample), (b, b_sample) = sides if layer.transposed else sides[::-1]
+            operation, table = layer.geometry.weight_gradient()
+            program.add(operation.using(a=a, a_sample=a_sample, b=b, b_sample=b_sample, c=partial + i), table)
+            program.reorder(Kind.UNPACK, partial + i, grad_weights + i, layer.geometry.unpacking)
+            program.add(arriving.bias_gradient(gradients + i + 1, partial_biases + i))
+            program.reorder(Kind.UNPACK, partial_biases + i, grad_biases + i, torch.arange(self.channels[i]))
+            operation, table, packing = layer.backward_pass()
+            sizes.append(len(packing))
             if i or to_input:
-                program.reorder(Kind.PICK, weights + i, matrices + i, index)
-                buffers = {"a": gradients + i + 1, "b": matrices + i, "c": gradients + i}
-                floats = {"a_sample": arriving.floats, "c_sample": self._gradients[i].floats}
-                positive = signals + i if i and self.layers[i - 1].relu else -1
-                program.add(operation._replace(**buffers, **floats, positive=positive), table)
+                program.reorder(Kind.PACK, weights + i, packed + i, packing)
+                buffers = {"a": gradients + i + 1, "b": packed + i, "c": gradients + i}
+                strides = {"a_sample": arriving.floats, "c_sample": self._gradients[i].floats}
+                relu_mask = signals + i if i and self.layers[i - 1].relu else NO_BUFFER
+                program.add(operation.using(**buffers, **strides, relu_mask=relu_mask), table)
         if to_input:
-            program.move(self._gradients[0].leave(gradients, to_x))
+            program.add(self._gradients[0].to_nchw(gradients, grad_x))
         return program, sizes[::-1]
 
 
 @dataclass(frozen=True)
 class _Signal:
-    """How the kernel stores a signal, with zeros left and right of its rows.
-
-    Samples have some floats to spare: if they lay a power of two apart they would fall on the same places of a cache.
-    """
+    """A signal stored channels last, with ``left`` and ``right`` positions of zeros around its rows."""
 
     rows: int
     columns: int
@@ -219,26 +220,34 @@ class _Signal:
 
     @cached_property
     def floats(self) -> int:
-        """From one sample to the next."""
-        return _aligned(self.rows * (self.left + self.columns + self.right) * self.channels) + BLOCK
+        """Stride from one sample to the next.
 
-    def enter(self, a: int, c: int) -> Operation:
+        It exceeds the size by a block: samples a power of two apart would compete for the same lines of the cache.
+        """
+        return _aligned(self._stored_positions * self.channels) + BLOCK
+
+    def from_nchw(self, a: int, c: int) -> Operation:
         """From torch's order."""
-        return self._move(Kind.ENTER, a, c)._replace(a_sample=self._bare, c_sample=self.floats)
+        padding = {"pad_left": self.left, "pad_right": self.right, "image_rows": self.rows}
+        strides = {"a_sample": self._positions * self.channels, "c_sample": self.floats}
+        return Operation(
+            Kind.NCHW_TO_NHWC, count=self._positions, a=a, c=c, channels=self.channels, **strides, **padding
+        )
 
-    def leave(self, a: int, c: int) -> Operation:
-        """To torch's order, from a signal that has no room."""
-        return self._move(Kind.LEAVE, a, c)._replace(a_sample=self.floats, c_sample=self._bare)
+    def to_nchw(self, a: int, c: int) -> Operation:
+        """To torch's order, from a signal without row padding."""
+        strides = {"a_sample": self.floats, "c_sample": self._positions * self.channels}
+        return Operation(Kind.NHWC_TO_NCHW, count=self._positions, a=a, c=c, channels=self.channels, **strides)
 
-    def sum(self, a: int, c: int) -> Operation:
-        """Over all samples and positions."""
-        positions = self.rows * (self.left + self.columns + self.right)
-        return Operation(Kind.SUMS, number=positions, a=a, a_sample=self.floats, c=c, width=self.channels)
+    def bias_gradient(self, a: int, c: int) -> Operation:
+        """Sum over all samples and positions."""
+        count = self._stored_positions
+        return Operation(Kind.BIAS_GRADIENT, count=count, a=a, a_sample=self.floats, c=c, channels=self.channels)
 
     @property
-    def _bare(self) -> int:
-        return self.rows * self.columns * self.channels
+    def _positions(self) -> int:
+        return self.rows * self.columns
 
-    def _move(self, kind: Kind, a: int, c: int) -> Operation:
-        sizes = {"number": self.rows * self.columns, "width": self.channels, "height": self.rows}
-        return Operation(kind, a=a, c=c, left=self.left, right=self.right, **sizes)
+    @property
+    def _stored_positions(self) -> int:
+        return self.rows * (self.left + self.columns + self.right)

@@ -15,12 +15,11 @@ import safetensors
 import torch
 
 import wiseale
-from wiseale import config
+from wiseale import config, kernels
 from wiseale.config import SettingError, TrainConfig
 from wiseale.data import load_dataset
 from wiseale.data.defaults import constant_columns
 from wiseale.errors import DivergenceError, RunError
-from wiseale.kernels import native
 from wiseale.models.model_file import save_model
 from wiseale.processes.collectives import spread
 from wiseale.processes.ddp import batch_statistics
@@ -176,6 +175,6 @@ def _environment(resolved: TrainConfig, data_fingerprint: str) -> dict[str, Any]
         "processes": resolved.processes,
         "threads": resolved.threads,
         "device": resolved.device,
-        "kernels": native().state,
+        "kernels": kernels.state(),
         "data_fingerprint": data_fingerprint,
     }

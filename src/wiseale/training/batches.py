@@ -11,9 +11,9 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from wiseale import kernels
 from wiseale.data.dataset import Array, Dataset, Rows
 from wiseale.data.reading import interpret
-from wiseale.kernels import Widening, native
 from wiseale.networks.model import Standardizer
 from wiseale.randomness import generator
 from wiseale.training.mapped_rows import MappedRows
@@ -83,12 +83,12 @@ class Batches:
         self._mapped.after_reading(waits)
         return taken
 
-    def _one_pass(self) -> Widening | None:
+    def _one_pass(self) -> Callable[[Tensor], Tensor] | None:
         """What gathers bytes and makes them numbers from 0 to 1 at once, where that is all there is to do."""
         stored, bare = self._stored, self._units is None and self._rows.reading == "unit"
         if stored is None or stored.dtype != torch.uint8 or not bare or self._device.type != "cpu":
             return None
-        return None if native().library is None else Widening(stored, 1 / 255)
+        return (lambda rows: kernels.bytes.gather(stored, rows, 1 / 255)) if kernels.available() else None
 
     def read_part(self, positions: Tensor, counter: int, part: slice) -> Tensor:
         """``read(positions, counter)[part]``, without reading the other rows unless draws are made for all of them."""

@@ -1,4 +1,4 @@
-"""``--threads auto``: how many threads make this network's steps fastest here, found by trying."""
+"""``--threads auto``: measure which number of threads trains this network fastest on this machine."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _ROUNDS, _STEPS = 5, 3
 def fastest_threads(
     network: str, likelihood: str, x_shape: tuple[int, ...], latent_dim: int, batch_size: int, device: str
 ) -> int:
-    """The count among 1, 2, 4 … and all cores with the shortest median step, tried in turn; ties go to fewer threads.
+    """The number of threads among 1, 2, 4, … and all cores with the shortest median step; ties go to fewer threads.
 
-    Steps are those of a network like the run's on made-up rows: the run's own weights and random numbers are untouched.
+    The steps train a copy of the run's network on random rows; the run's weights and random numbers are not touched.
     """
     with seeded(0):
         model = Model(config.build("network", network), x_shape, latent_dim, config.build("likelihood", likelihood)).to(
@@ -44,7 +44,7 @@ def fastest_threads(
             for count in counts:
                 torch.set_num_threads(count)
                 taken = steps()
-                if turn:  # the first is a warm-up
+                if turn:  # the first turn is a warm-up
                     seconds[count].append(taken)
     finally:
         torch.set_num_threads(before)
