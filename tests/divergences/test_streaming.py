@@ -1,4 +1,4 @@
-"""Sums over many pairs against plain sums in extended precision, and against the path that has a gradient."""
+"""Streamed sums over many pairs against plain sums in extended precision, and against the path with a gradient."""
 
 import math
 
@@ -12,25 +12,17 @@ from wiseale.divergences import (
     kl_aggregate_upper_bound,
     log_aggregate,
 )
-from wiseale.divergences import streaming as pair_streams
-from wiseale.divergences.streaming import log_sum_density, log_sum_kl, log_sum_symmetric, streams
+from wiseale.divergences.streaming import LEAST_PAIRS, log_sum_density, log_sum_kl, log_sum_symmetric, streams
 from wiseale.posterior import Posterior
 
 M = 37
+TILE = (4, 16)  # several tiles for M rows, some of them cut off
 
 
-@pytest.fixture(autouse=True)
-def _small_tiles(monkeypatch):
-    """Several tiles, some of them cut off, for a few rows."""
-    monkeypatch.setattr(pair_streams, "_ROWS", 4)
-    monkeypatch.setattr(pair_streams, "_COLUMNS", 16)
-    monkeypatch.setattr(pair_streams, "LEAST_PAIRS", 1)
-
-
-def posterior(d, spread, narrow=1e-4, wide=10.0, seed=0):
+def posterior(d, spread, narrow=1e-4, wide=10.0, seed=0, m=M):
     rng = np.random.default_rng(seed)
-    sigma = np.exp(rng.uniform(math.log(narrow), math.log(wide), (M, d)))
-    mu = spread * rng.normal(size=(M, d))
+    sigma = np.exp(rng.uniform(math.log(narrow), math.log(wide), (m, d)))
+    mu = spread * rng.normal(size=(m, d))
     mu[5], sigma[5] = mu[2], sigma[2]  # a pair of equals
     mu[7] = mu[3] + sigma[3]  # and one that overlaps, whatever the spread
     return Posterior(torch.from_numpy(mu), torch.from_numpy(sigma))
@@ -57,7 +49,9 @@ def test_symmetric_kernels(d, spread, quadratic, own):
     mu_i, mu_j, sigma_i, sigma_j = extended(q)
     v = sigma_i**2 + sigma_j**2
     k = -(quadratic * (mu_i - mu_j) ** 2 / v + 0.5 * np.log(v)).sum(2) + own * np.log(sigma_i * sigma_j).sum(2)
-    np.testing.assert_allclose(log_sum_symmetric(q, quadratic, own), log_sum(k).astype(float), rtol=1e-11, atol=1e-11)
+    np.testing.assert_allclose(
+        log_sum_symmetric(q, quadratic, own, TILE), log_sum(k).astype(float), rtol=1e-11, atol=1e-11
+    )
 
 
 @pytest.mark.parametrize(("d", "spread"), CASES)
@@ -65,7 +59,7 @@ def test_pairwise_kl(d, spread):
     q = posterior(d, spread)
     mu_i, mu_j, sigma_i, sigma_j = extended(q)
     kl = (0.5 * (((mu_i - mu_j) ** 2 + sigma_i**2) / sigma_j**2 - 1) + np.log(sigma_j / sigma_i)).sum(2)
-    np.testing.assert_allclose(log_sum_kl(q), log_sum(-kl).astype(float), rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(log_sum_kl(q, TILE), log_sum(-kl).astype(float), rtol=1e-10, atol=1e-10)
 
 
 @pytest.mark.parametrize(("d", "spread"), CASES)
@@ -77,7 +71,7 @@ def test_densities(d, spread, still):
     _, mu_j, _, sigma_j = extended(q)
     z = centre.numpy().astype(np.longdouble)[:, None] + offset.numpy()[:, None]
     log_q = -(0.5 * ((z - mu_j) / sigma_j) ** 2 + np.log(sigma_j) + 0.5 * np.log(2 * np.longdouble(np.pi))).sum(2)
-    np.testing.assert_allclose(log_sum_density(centre, offset, q), log_sum(log_q).astype(float), rtol=1e-10)
+    np.testing.assert_allclose(log_sum_density(centre, offset, q, TILE), log_sum(log_q).astype(float), rtol=1e-10)
 
 
 ESTIMATORS = {
@@ -90,32 +84,35 @@ ESTIMATORS = {
 }
 
 
+MANY = 1030  # 1030² pairs are streamed
+
+
 @pytest.mark.parametrize("name", ESTIMATORS)
-@pytest.mark.parametrize(("d", "spread"), [(2, 1.0), (64, 3.0)])
+@pytest.mark.parametrize(("d", "spread"), [(2, 1.0), (40, 3.0)])
 def test_values_are_those_of_the_path_with_a_gradient(name, d, spread):
-    """In 64 dimensions sigma from 1e-6 to 1e3 leaves the range of float64: the other path is taken then."""
+    """In 40 dimensions sigma from 1e-6 to 1e3 leaves the range of float64: the other path is taken then."""
     for narrow, wide in ((1e-4, 10.0), (1e-6, 1e3)):
-        q = posterior(d, spread, narrow, wide)
+        q = posterior(d, spread, narrow, wide, m=MANY)
         with_gradient = ESTIMATORS[name](Posterior(q.mu.clone().requires_grad_(), q.sigma.clone().requires_grad_()))
         with torch.no_grad():
             assert float(ESTIMATORS[name](q)) == pytest.approx(float(with_gradient), rel=1e-9)
-    assert log_sum_symmetric(posterior(64, 1.0, 1e-6, 1e3), 0.5, 0.0) is None
+    assert log_sum_symmetric(posterior(40, 1.0, 1e-6, 1e3), 0.5, 0.0) is None
 
 
-def test_who_comes_here(monkeypatch):
+def test_which_sums_are_streamed():
+    """Those over many pairs, on the CPU, without a gradient."""
     q = posterior(2, 1.0)
     needed = q.mu.clone().requires_grad_()
-    assert streams(1, q.mu, q.sigma)
-    assert not streams(1, needed, q.sigma)
-    assert not streams(1, q.mu, torch.empty(1, device="meta"))
+    assert streams(LEAST_PAIRS, q.mu, q.sigma)
+    assert not streams(LEAST_PAIRS - 1, q.mu, q.sigma)
+    assert not streams(LEAST_PAIRS, needed, q.sigma)
+    assert not streams(LEAST_PAIRS, q.mu, torch.empty(1, device="meta"))
     with torch.no_grad():
-        assert streams(1, needed, q.sigma)
-    monkeypatch.setattr(pair_streams, "LEAST_PAIRS", 2)
-    assert not streams(1, q.mu, q.sigma)
+        assert streams(LEAST_PAIRS, needed, q.sigma)
 
 
 def test_float32_comes_back_as_float32():
-    q = posterior(2, 1.0)
+    q = posterior(2, 1.0, m=MANY)
     single = Posterior(q.mu.float(), q.sigma.float())
     for estimator in ESTIMATORS.values():
         assert estimator(single).dtype == torch.float32

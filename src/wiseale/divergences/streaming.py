@@ -1,8 +1,8 @@
-"""Sums over all pairs of many posteriors without a gradient: what evaluates an aggregate of tens of thousands.
+"""Sums over all pairs of many posteriors without a gradient: for evaluation, with tens of thousands of posteriors.
 
-Everything is computed in float64, whatever came in, in place on tiles that stay in the processor's cache; torch divides
-each tile among its threads. Differences of means are taken before they are squared, never as a matrix product of
-expanded squares, which would cancel where sigma is small.
+Everything is computed in float64, whatever the inputs' type, in place on tiles that stay in the processor's cache;
+torch divides each tile among its threads. Differences of means are taken before they are squared, never as a matrix
+product of expanded squares, which would cancel where sigma is small.
 """
 
 from __future__ import annotations
@@ -16,20 +16,21 @@ from torch import Tensor
 from wiseale.posterior import LOG_2PI, Posterior
 
 LEAST_PAIRS = 1 << 20  # fewer are quick in any form
-
-_ROWS, _COLUMNS = 256, 1024  # of a tile: 2 MB
+TILE = (256, 1024)  # rows and columns: 2 MB
 _WIDEST = 300.0  # nats: exp of ±2·300 is still a float64
 
 
 def streams(pairs: int, *tensors: Tensor) -> bool:
-    """Whether sums over so many pairs are computed here: many, on the CPU, and without a gradient."""
+    """Whether sums over this many pairs are computed here: at least LEAST_PAIRS, on the CPU, without a gradient."""
     if pairs < LEAST_PAIRS or (torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)):
         return False
     return all(tensor.device.type == "cpu" for tensor in tensors)
 
 
 @torch.no_grad()
-def log_sum_symmetric(posterior: Posterior, quadratic: float, own: float) -> Tensor | None:
+def log_sum_symmetric(
+    posterior: Posterior, quadratic: float, own: float, tile: tuple[int, int] = TILE
+) -> Tensor | None:
     """log Σ_j exp k(i, j) for every i, float64 (M,); None where sigma varies so much that exp k leaves float64.
 
     k(i, j) = −Σ_c [ quadratic·Δ_c²/v_c + ½ log v_c ] + own·(Σ_c log σ_i + Σ_c log σ_j) with v = σ_i² + σ_j². In units
@@ -47,8 +48,8 @@ def log_sum_symmetric(posterior: Posterior, quadratic: float, own: float) -> Ten
     log_own = own * log_width.sum(1)
     weight = log_own.exp()
     sums = torch.zeros_like(weight)
-    buffers = _buffers(5)
-    for rows, columns in _tiles(len(weight), len(weight), symmetric=True):
+    buffers = _buffers(5, tile)
+    for rows, columns in _tiles(len(weight), len(weight), tile, symmetric=True):
         total, product, v, gap, ratio = (_view(buffer, rows, columns) for buffer in buffers)
         for c, (mu_c, variance_c) in enumerate(zip(mu, variance, strict=True)):
             torch.add(variance_c[rows, None], variance_c[columns], out=v if c else product)
@@ -67,15 +68,15 @@ def log_sum_symmetric(posterior: Posterior, quadratic: float, own: float) -> Ten
 
 
 @torch.no_grad()
-def log_sum_kl(posterior: Posterior) -> Tensor:
+def log_sum_kl(posterior: Posterior, tile: tuple[int, int] = TILE) -> Tensor:
     """log Σ_j exp(−KL(q_i‖q_j)) for every i, float64 (M,)."""
     mu, sigma = (part.double().mT.contiguous() for part in (posterior.mu, posterior.sigma))
     half_precision, variance = 0.5 * sigma.pow(-2), sigma.square()
     log_width = sigma.log().sum(0)
     own = log_width + 0.5 * len(mu)
     sums = torch.zeros_like(own)
-    buffers = _buffers(2)
-    for rows, columns in _tiles(len(own), len(own)):
+    buffers = _buffers(2, tile)
+    for rows, columns in _tiles(len(own), len(own), tile):
         total, gap = (_view(buffer, rows, columns) for buffer in buffers)
         torch.sub(own[rows, None], log_width[columns], out=total)
         for c in range(len(mu)):
@@ -87,15 +88,18 @@ def log_sum_kl(posterior: Posterior) -> Tensor:
 
 
 @torch.no_grad()
-def log_sum_density(centre: Tensor, offset: Tensor, posterior: Posterior) -> Tensor:
-    """log Σ_j q_j(z) at z = centre + offset, both (K, d_z), float64 (K,); a centre's differences are taken first."""
+def log_sum_density(centre: Tensor, offset: Tensor, posterior: Posterior, tile: tuple[int, int] = TILE) -> Tensor:
+    """log Σ_j q_j(z) at z = centre + offset, both (K, d_z), float64 (K,).
+
+    centre − μ is taken first, as it loses no digits.
+    """
     mu, sigma, at, moved = (part.double().mT.contiguous() for part in (posterior.mu, posterior.sigma, centre, offset))
     precision = math.sqrt(0.5) / sigma
     constant = -sigma.log().sum(0) - 0.5 * len(mu) * LOG_2PI
     sums = at.new_full(at.shape[1:], -math.inf)
     still = not bool(moved.any())
-    buffers = _buffers(2)
-    for rows, columns in _tiles(len(sums), len(posterior)):
+    buffers = _buffers(2, tile)
+    for rows, columns in _tiles(len(sums), len(posterior), tile):
         total, gap = (_view(buffer, rows, columns) for buffer in buffers)
         total.copy_(constant[columns].expand_as(total))
         for c in range(len(mu)):
@@ -111,21 +115,22 @@ def log_sum_density(centre: Tensor, offset: Tensor, posterior: Posterior) -> Ten
 
 
 def _exp(x: Tensor) -> Tensor:
-    """exp in place; what is negligible beside 1 becomes 1e-304, as arithmetic with denormal numbers is slow."""
+    """exp in place; e^−700 stands for all that is smaller, as arithmetic with denormal numbers is slow."""
     return x.clamp_min_(-700).exp_()
 
 
-def _tiles(m: int, n: int, symmetric: bool = False) -> Iterator[tuple[slice, slice]]:
-    """Rows and columns of tiles over all m·n pairs; where symmetric, of the blocks on and above the diagonal."""
-    for left in range(0, n, _COLUMNS):
-        columns = slice(left, min(left + _COLUMNS, n))
+def _tiles(m: int, n: int, tile: tuple[int, int], symmetric: bool = False) -> Iterator[tuple[slice, slice]]:
+    """Rows and columns of tiles over all m·n pairs; where symmetric, of the tiles on and above the diagonal."""
+    height, width = tile
+    for left in range(0, n, width):
+        columns = slice(left, min(left + width, n))
         bottom = columns.stop if symmetric else m
-        for top in range(0, bottom, _ROWS):
-            yield slice(top, min(top + _ROWS, bottom)), columns
+        for top in range(0, bottom, height):
+            yield slice(top, min(top + height, bottom)), columns
 
 
-def _buffers(count: int) -> list[Tensor]:
-    return [torch.empty(_ROWS * _COLUMNS, dtype=torch.float64) for _ in range(count)]
+def _buffers(count: int, tile: tuple[int, int]) -> list[Tensor]:
+    return [torch.empty(math.prod(tile), dtype=torch.float64) for _ in range(count)]
 
 
 def _view(buffer: Tensor, rows: slice, columns: slice) -> Tensor:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
-from wiseale.divergences import BankBound, kl_bank_mc, kl_bank_upper_bound, log_kernel_bank
+from wiseale.divergences import PairwiseBound, kl_bank_mc, kl_bank_upper_bound, log_mean_bank
 from wiseale.errors import ConfigError
 from wiseale.posterior import Posterior
 
-BOUNDS: dict[str, tuple[BankBound, ...]] = {
+BOUNDS: dict[str, tuple[PairwiseBound, ...]] = {
     "mc": (),
     "jensen": ("jensen",),
     "bhattacharyya": ("bhattacharyya",),
@@ -61,17 +60,19 @@ class PosteriorBank(nn.Module):
 
         own = posterior.detach()
         bank = Posterior(with_batch(self.mu, own.mu), with_batch(self.sigma, own.sigma))
-        kernels = [log_kernel_bank(own, bank, bound) for bound in self.bounds]
-        levels = [
-            with_batch(stored, kernel.logsumexp(-1) - math.log(count))
-            for stored, kernel in zip(self.level, kernels, strict=True)
+        stored = [row[:count].to(own.mu.dtype) for row in self.level]
+        log_means = [
+            log_mean_bank(posterior, bank, places, level, bound)
+            for level, bound in zip(stored, self.bounds, strict=True)
         ]
+        levels = [with_batch(level, new.detach()) for level, new in zip(stored, log_means, strict=True)]
         if self.training:
             self._keep(bank, levels, seen + len(posterior))
         if not self.bounds:
             return kl_bank_mc(z, bank)
-        choices = zip(kernels, levels, self.bounds, strict=True)
-        return kl_bank_upper_bound(posterior, bank, *min(choices, key=lambda each: _over_the_bank(bank, *each[1:])))
+        choices = zip(levels, self.bounds, log_means, strict=True)
+        _, bound, chosen = min(choices, key=lambda each: _over_the_bank(bank, *each[:2]))
+        return kl_bank_upper_bound(posterior, chosen, bound)
 
     @torch.no_grad()
     def _keep(self, bank: Posterior, levels: list[Tensor], seen: int) -> None:
@@ -82,7 +83,7 @@ class PosteriorBank(nn.Module):
         self.seen.fill_(seen)
 
 
-def _over_the_bank(bank: Posterior, level: Tensor, bound: BankBound) -> float:
+def _over_the_bank(bank: Posterior, level: Tensor, bound: PairwiseBound) -> float:
     """The bound of the whole bank minus its cross-entropy; "tightest" chooses by it, not by the batch's own."""
     return float(level.mean() - (bank.entropy().mean() if bound == "bhattacharyya" else 0.0))
 

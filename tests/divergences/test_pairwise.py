@@ -1,0 +1,202 @@
+"""Every fast path of the mean over pairs against the readable formula under torch's own differentiation, in float64."""
+
+import math
+
+import pytest
+import torch
+from tests.divergences.cases import EXTREMES, leaf, random_posterior
+
+from wiseale import kernels
+from wiseale.divergences import tiled
+from wiseale.divergences.pairwise import KERNELS, log_mean_pairs, log_mean_readable
+from wiseale.divergences.streaming import log_sum_symmetric
+from wiseale.divergences.tiled import ConstantColumns
+from wiseale.kernels import pairs
+from wiseale.posterior import Posterior
+
+compiled = pytest.mark.skipif(not kernels.available(), reason=kernels.state())
+both_kernels = pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
+# M = 1, 2, odd, above a block; d_z from 1 to 64, of which the logarithms' products take 1, 2, 4 and 8 at a time
+sizes = pytest.mark.parametrize(
+    "size", [(1, 1), (1, 5), (2, 1), (2, 64), (7, 3), (37, 2), (37, 17), (101, 4), (64, 64)]
+)
+
+
+def constant(kernel, m, d):
+    return kernel.constant * d - math.log(m)
+
+
+def mean_in_tiles(q, kernel, **options):
+    return tiled.log_sum_pairs(q, kernel.quadratic, kernel.own, **options) + constant(kernel, *q.mu.shape)
+
+
+def upstream(m):
+    """Weights of either sign for the rows, so that no row's gradient hides behind another's."""
+    return torch.linspace(-1, 2, m, dtype=torch.float64)
+
+
+def value_and_gradients(function, q, dtype=torch.float64):
+    q = leaf(q, dtype)
+    rows = function(q)
+    return rows.detach(), *torch.autograd.grad(rows, (q.mu, q.sigma), upstream(len(q)).to(dtype))
+
+
+def assert_float32_follows(found, expected):
+    """Rounding of sums of d_z terms in the value; gradients relative to the largest of them."""
+    value, *gradients = found
+    torch.testing.assert_close(value.double(), expected[0], rtol=2e-6, atol=3e-5)
+    for ours, theirs in zip(gradients, expected[1:], strict=True):
+        assert ours.dtype == torch.float32
+        torch.testing.assert_close(ours.double(), theirs, rtol=0, atol=1e-5 * (1 + theirs.abs().max().item()))
+
+
+@both_kernels
+@sizes
+@pytest.mark.parametrize("apart", [0.0, 1.0, 20.0])  # equal means; overlapping; so far that most pairs have no weight
+@pytest.mark.parametrize("keep", [0, 1 << 22])
+@pytest.mark.parametrize("tile_rows", [1, 5, 1000])
+def test_tiles_in_float64(kernel, size, apart, keep, tile_rows):
+    q = random_posterior(*size, spread=apart)
+    found = value_and_gradients(lambda q: mean_in_tiles(q, kernel, tile_entries=tile_rows * q.mu.numel(), keep=keep), q)
+    expected = value_and_gradients(lambda q: log_mean_readable(q, kernel), q)
+    for ours, theirs in zip(found, expected, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-10)
+
+
+@both_kernels
+@sizes
+@pytest.mark.parametrize("apart", [1.0, 20.0])
+def test_tiles_in_float32(kernel, size, apart):
+    q = leaf(random_posterior(*size, spread=apart), torch.float32)
+    found = value_and_gradients(lambda q: mean_in_tiles(q, kernel, tile_entries=3 * q.mu.numel()), q, torch.float32)
+    assert_float32_follows(found, value_and_gradients(lambda q: log_mean_readable(q, kernel), q))
+
+
+@both_kernels
+@pytest.mark.parametrize("case", EXTREMES)
+@pytest.mark.parametrize("d", [1, 64])
+@pytest.mark.parametrize("readable", [True, False])
+def test_float32_at_the_extremes(kernel, case, d, readable):
+    q = Posterior(*(torch.tensor(values).repeat(3, d) for values in EXTREMES[case]))
+    function = log_mean_readable if readable else mean_in_tiles
+    value, *gradients = value_and_gradients(lambda q: function(q, kernel), q, torch.float32)
+    exact, *exact_gradients = value_and_gradients(lambda q: log_mean_readable(q, kernel), q)
+    torch.testing.assert_close(value.double(), exact, rtol=1e-4, atol=1e-4 + 1e-5 * d)  # d logarithms cancel
+    cancelling = 1e-6 / q.sigma.min().item()  # terms of size 1/σ add up to less, for float32 to about 1e-7 of them
+    for ours, theirs in zip(gradients, exact_gradients, strict=True):
+        tolerance = 1e-4 * (1 + theirs.abs().max().item()) + cancelling
+        torch.testing.assert_close(ours.double(), theirs, rtol=0, atol=tolerance)
+
+
+@both_kernels
+@pytest.mark.parametrize("sigma", [1e-9, 1e-12])
+def test_slopes_whose_square_overflows_have_no_weight(kernel, sigma):
+    """Narrow and far apart in float32: Δ²/v² is infinite, the weight of the pair 0; what remains is the pair (i, i)."""
+    mu = torch.linspace(-1e4, 1e4, 5)[:, None].repeat(1, 3)
+    value, grad_mu, grad_sigma = value_and_gradients(
+        lambda q: mean_in_tiles(q, kernel), Posterior(mu, torch.full_like(mu, sigma)), torch.float32
+    )
+    assert bool(value.isfinite().all())
+    assert bool((grad_mu == 0).all())
+    # Alone, k(i, i) = −½ Σ log 2σ² + 2·own·Σ log σ: its derivative is (2·own − 1)/σ.
+    slope = (2 * kernel.own - 1) / sigma * upstream(5).float()[:, None].expand(5, 3)
+    torch.testing.assert_close(grad_sigma, slope, rtol=1e-5, atol=1e-5 / sigma)
+
+
+@both_kernels
+@pytest.mark.parametrize(("m", "k", "d"), [(1, 1, 1), (1, 40, 3), (5, 12, 64), (11, 40, 2), (8, 300, 5)])
+@pytest.mark.parametrize("tile_rows", [1, 3, 1000])
+@pytest.mark.parametrize("keep", [0, 1 << 22])
+@pytest.mark.parametrize("with_column_part", [True, False])
+def test_constant_columns(kernel, m, k, d, tile_rows, keep, with_column_part):
+    """A bank: autograd of the readable rows, plus Σ_j exp(k_nj − log_sums_j) for the columns' part of the gradient."""
+    bank = random_posterior(k, d, seed=1)
+    places = torch.randperm(k, generator=torch.Generator().manual_seed(0))[:m]
+    stored = log_mean_readable(bank, kernel) - constant(kernel, k, d) + 0.1  # a little out of date
+    columns = ConstantColumns(bank, stored, places) if with_column_part else ConstantColumns(bank)
+    rows = leaf(bank[places])
+    options = {"tile_entries": tile_rows * k * d, "keep": keep}
+    found = tiled.log_sum_pairs(rows, kernel.quadratic, kernel.own, columns, **options)
+
+    exact = leaf(bank[places])
+    log_k = kernel.formula(exact, bank) - kernel.constant * d
+    log_sums = log_k.logsumexp(1)
+    torch.testing.assert_close(found, log_sums, rtol=1e-10, atol=1e-10)
+    surrogate = log_sums
+    if with_column_part:
+        surrogate = surrogate + (log_k - stored.index_copy(0, places, log_sums.detach())).exp().sum(1)
+    gradients = torch.autograd.grad(found, (rows.mu, rows.sigma), upstream(m))
+    for ours, theirs in zip(
+        gradients, torch.autograd.grad(surrogate, (exact.mu, exact.sigma), upstream(m)), strict=True
+    ):
+        torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-10)
+
+
+@compiled
+@both_kernels
+@pytest.mark.parametrize("size", [(16, 1), (48, 3), (64, 16), (112, 17), (256, 64)])
+@pytest.mark.parametrize("apart", [1.0, 20.0])
+@pytest.mark.parametrize("keep", [0, 1 << 22])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_compiled_pairs(kernel, size, apart, keep, threads, monkeypatch):
+    monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
+    q = leaf(random_posterior(*size, spread=apart), torch.float32)
+    assert pairs.takes(q.mu, q.sigma)
+
+    def in_c(q):
+        log_sums = pairs.log_sum_pairs(q.mu, q.sigma, kernel.quadratic, kernel.own, keep=keep)
+        return log_sums + constant(kernel, *size)
+
+    found = value_and_gradients(in_c, q, torch.float32)
+    assert_float32_follows(found, value_and_gradients(lambda q: log_mean_readable(q, kernel), q))
+
+
+@both_kernels
+@pytest.mark.parametrize("size", [(1, 1), (2, 3), (300, 2), (301, 40)])
+def test_streamed_pairs(kernel, size):
+    q = random_posterior(*size)
+    found = log_sum_symmetric(q, kernel.quadratic, kernel.own) + constant(kernel, *size)
+    torch.testing.assert_close(found, log_mean_readable(q, kernel), rtol=1e-11, atol=1e-11)
+
+
+@both_kernels
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize(("m", "with_gradient"), [(13, True), (64, True), (400, True), (403, True), (1030, False)])
+def test_whichever_path_is_chosen(kernel, dtype, m, with_gradient):
+    """Sizes for the formula itself, for C (multiples of 16 in float32), for tiles and for streaming."""
+    q = leaf(random_posterior(m, 2), dtype)
+    with torch.set_grad_enabled(with_gradient):
+        found = log_mean_pairs(q, kernel)
+    assert found.dtype == dtype
+    assert found.requires_grad == with_gradient
+    expected = log_mean_readable(leaf(q, torch.float64), kernel)
+    tolerance = 1e-10 if dtype == torch.float64 else 1e-5
+    torch.testing.assert_close(found.double(), expected, rtol=tolerance, atol=tolerance)
+
+
+@compiled
+@pytest.mark.parametrize("sigma", [1e-20, 1e20, math.nan, math.inf])
+def test_widths_that_float32_cannot_square_are_left_to_torch(sigma):
+    width = torch.ones(16, 2)
+    width[3, 1] = sigma
+    q = Posterior(torch.zeros(16, 2, requires_grad=True), width.requires_grad_())
+    assert not pairs.takes(q.mu, q.sigma)
+
+
+@both_kernels
+@pytest.mark.parametrize("m", [16, 17, 403])
+@pytest.mark.parametrize("parameter", ["mu", "sigma"])
+def test_nan_propagates(kernel, m, parameter):
+    """Every row meets the broken one, whichever path computes it; in C, in the formula and in tiles."""
+    q = {"mu": torch.zeros(m, 2), "sigma": torch.ones(m, 2)}
+    q[parameter][3, 1] = math.nan
+    q = leaf(Posterior(**q))
+    rows = log_mean_pairs(q, kernel)
+    assert rows.isnan().all()
+    assert torch.autograd.grad(rows.mean(), q.mu)[0].isnan().any()
+
+
+@compiled
+def test_types_that_differ_are_left_to_torch():
+    q = Posterior(torch.zeros(16, 2), torch.ones(16, 2, dtype=torch.float64).requires_grad_())
+    assert not pairs.takes(q.mu, q.sigma)
