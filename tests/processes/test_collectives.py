@@ -13,7 +13,7 @@ from tests.processes.rank_gradients import SPECS, WITH_BATCH_NORM, train_all
 
 from wiseale.config import SettingError, TrainConfig
 from wiseale.errors import ConfigError
-from wiseale.processes.collectives import draw_rows, gather, sharing
+from wiseale.processes.collectives import draw_rows, gather, split_batch
 from wiseale.processes.world import ALONE, STORE, World, from_environment
 
 ROOT = Path(__file__).parents[2]
@@ -98,7 +98,7 @@ def test_one_process_has_whole_batches():
     x = torch.randn(4, 2)
     assert gather(x) is x
     drawn = []
-    with sharing(World(rank=1, size=2)):
+    with split_batch(World(rank=1, size=2)):
         rows = draw_rows(3, lambda n: drawn.append(n) or torch.arange(n))
     assert drawn == [6]
     assert rows.tolist() == [3, 4, 5]

@@ -11,7 +11,7 @@ from typing import NoReturn
 import click
 
 import wiseale
-from wiseale.errors import ToldElsewhereError, WiseAleError
+from wiseale.errors import ReportedByAnotherRankError, WiseAleError
 from wiseale.processes.world import STORE
 
 COMMANDS = {
@@ -74,7 +74,7 @@ def _run(arguments: list[str] | None) -> int:
         code = group.main(arguments, prog_name="wiseale", standalone_mode=False)
     except click.UsageError as error:
         return _fail(error.format_message())
-    except ToldElsewhereError:
+    except ReportedByAnotherRankError:
         return 2
     except WiseAleError as error:
         return _fail(str(error))
