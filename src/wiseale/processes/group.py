@@ -115,6 +115,6 @@ def _end_with_parent() -> None:
     def watch() -> None:
         while os.read(0, 1):
             pass
-        os.kill(os.getpid(), signal.SIGTERM)
+        signal.raise_signal(signal.SIGTERM)
 
     threading.Thread(target=watch, daemon=True).start()

@@ -14,12 +14,14 @@ from pathlib import Path
 from types import FrameType
 
 from wiseale.errors import RunError
+from wiseale.platform.machine import loopback_interface
+from wiseale.platform.signals import NEW_GROUP, STOP_SIGNALS, request_stop
 from wiseale.processes.world import STORE
 
 _POLL_SECONDS = 0.05
 _FAILED_SECONDS = 5.0  # for the other ranks to end after one has failed
 _SAVING_SECONDS = 60.0  # for the other ranks to save and end after one was interrupted and has ended
-_INTERRUPTED = (128 + signal.SIGINT, 128 + signal.SIGTERM)
+_INTERRUPTED = tuple(128 + number for number in STOP_SIGNALS)
 
 Rank = subprocess.Popen[bytes]
 
@@ -55,17 +57,16 @@ def launch(arguments: Sequence[str], processes: int) -> int:
 def _start(arguments: Sequence[str], rank: int, processes: int, store: Path) -> Rank:
     """Start a rank in its own session, so that Ctrl-C reaches it only through us; its stdin closes when we end."""
     world = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": processes, "LOCAL_WORLD_SIZE": processes}
-    own = {STORE: str(store), "GLOO_SOCKET_IFNAME": os.environ.get("GLOO_SOCKET_IFNAME", _loopback())}
+    own = {STORE: str(store)}
+    if interface := loopback_interface():
+        own["GLOO_SOCKET_IFNAME"] = os.environ.get("GLOO_SOCKET_IFNAME", interface)
     return subprocess.Popen(
         [sys.executable, "-m", "wiseale", *arguments],
         stdin=subprocess.PIPE,
         env=os.environ | {name: str(value) for name, value in world.items()} | own,
         start_new_session=True,
+        creationflags=NEW_GROUP,
     )
-
-
-def _loopback() -> str:
-    return "lo0" if sys.platform == "darwin" else "lo"
 
 
 def _watch(ranks: Sequence[Rank]) -> int | None:
@@ -97,9 +98,9 @@ def _forward_signals(ranks: Sequence[Rank], received: list[int]) -> Iterator[Non
     def forward(number: int, frame: FrameType | None) -> None:
         received.append(number)
         for rank in ranks:
-            rank.send_signal(number)
+            request_stop(rank, number)
 
-    before = {number: signal.signal(number, forward) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, forward) for number in STOP_SIGNALS}
     try:
         yield
     finally:

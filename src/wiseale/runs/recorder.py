@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import resource
 import signal
-import sys
 from collections.abc import Mapping
 from types import FrameType
 from typing import Any, Protocol
 
+from wiseale.platform.machine import peak_memory_bytes
+from wiseale.platform.signals import STOP_SIGNALS
 from wiseale.processes.collectives import MaxOverRanks
 from wiseale.processes.world import World
 from wiseale.runs.checkpoint import save_checkpoint
@@ -53,7 +53,7 @@ class Recorder:
         self.signal: int | None = None
 
     def __enter__(self) -> Recorder:
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in STOP_SIGNALS:
             self._before[number] = signal.signal(number, self._on_signal)
         return self
 
@@ -85,7 +85,7 @@ class Recorder:
             "epoch": record.epoch,
             "seconds": round(seconds, 6),
             "samples_per_second": round(samples / seconds, 3),
-            "peak_memory_bytes": _peak_memory_bytes(),
+            "peak_memory_bytes": peak_memory_bytes(),
         }
         append_line(self._run.timing, timing)
         self._display.epoch(record)
@@ -94,9 +94,3 @@ class Recorder:
         """Save the learner."""
         if self._is_rank_0:
             save_checkpoint(self._run.checkpoints, learner)
-
-
-def _peak_memory_bytes() -> int:
-    """The most memory this process has held."""
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024

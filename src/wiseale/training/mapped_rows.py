@@ -1,9 +1,8 @@
-"""Rows of a memory-mapped file asked for ahead, where they come from the disk."""
+"""Prefetch rows of a memory-mapped file that come from the disk (madvise); does nothing where madvise is missing."""
 
 from __future__ import annotations
 
 import mmap
-import resource
 from contextlib import suppress
 from typing import Any
 
@@ -11,15 +10,16 @@ import numpy as np
 from torch import Tensor
 
 from wiseale.data.dataset import Array
+from wiseale.platform.machine import major_page_faults
 
-_ASKED_BATCHES = 64  # after one that had to wait for the disk; then whether the next one has to is seen again
+_PREFETCHED_BATCHES = 64  # after a batch that waited for the disk; then one batch is read without, to see if it waits
 
 
 class MappedRows:
-    """Tells the system which rows of a mapped array are about to be read, as long as reading them waits for the disk.
+    """Prefetches the rows of a batch while reading rows waits for the disk.
 
-    Left to page faults the system reads a piece around each fault and waits for it before the next row; told ahead it
-    reads all rows of a batch at once, and only them. Rows that are in memory need none of this.
+    Page faults alone read a piece of the file around each fault, one row after the other. With ``MADV_WILLNEED`` the
+    system reads all rows of a batch at once, and only them. Rows that are in memory are not prefetched.
     """
 
     def __init__(self, x: Array, mapping: mmap.mmap) -> None:
@@ -30,14 +30,16 @@ class MappedRows:
 
     @classmethod
     def of(cls, x: Array) -> MappedRows | None:
-        """For an array that is a mapped file's memory, row after row; None for any other."""
+        """For a C-contiguous array in a mapped file's memory; None for others and on systems without madvise."""
+        if not hasattr(mmap, "MADV_WILLNEED"):  # Windows
+            return None
         owner: Any = x
         while isinstance(owner, np.ndarray):
             owner = owner.base
         return cls(x, owner) if isinstance(owner, mmap.mmap) and x.flags.c_contiguous else None
 
     def before_reading(self, rows: Tensor) -> int:
-        """Ask for these rows if it is time to; returns what ``after_reading`` wants."""
+        """Prefetch these rows if recent reads waited for the disk; returns the argument of ``after_reading``."""
         if self._left:
             self._left -= 1
             with suppress(OSError):  # a file system may not take advice; the rows are then read as before
@@ -45,14 +47,9 @@ class MappedRows:
                     first = self._start + row * self._row_bytes
                     page = first - first % mmap.PAGESIZE
                     self._mapping.madvise(mmap.MADV_WILLNEED, page, first + self._row_bytes - page)
-        return _waits()
+        return major_page_faults()
 
     def after_reading(self, waits_before: int) -> None:
-        """Ask ahead from now on if reading had to wait."""
-        if _waits() > waits_before:
-            self._left = _ASKED_BATCHES
-
-
-def _waits() -> int:
-    """How often this process has waited for a page from the disk."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_majflt
+        """Prefetch the next batches if reading waited for the disk."""
+        if major_page_faults() > waits_before:
+            self._left = _PREFETCHED_BATCHES

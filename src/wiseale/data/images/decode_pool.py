@@ -52,11 +52,6 @@ class Answer:
     exit_code: int | None = None
 
 
-def cores() -> int:
-    """The cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def decode_blocks(setup: Setup, jobs: Iterable[Job], processes: int) -> Generator[Answer, None, None]:
     """The answer to each job, as they come; close it to stop the workers early."""
     pending, turn = iter(jobs), threading.Lock()

@@ -11,11 +11,12 @@ import numpy as np
 
 from wiseale.data.dataset import Array, Progress
 from wiseale.data.images.decode import Form
-from wiseale.data.images.decode_pool import Answer, Job, Setup, cores, decode_blocks
+from wiseale.data.images.decode_pool import Answer, Job, Setup, decode_blocks
 from wiseale.data.images.images import Listing, one_line
 from wiseale.data.packs.pack import Pack, PackWriter, find_pack, open_pack
 from wiseale.errors import DataError
 from wiseale.platform.folders import cache_root
+from wiseale.platform.machine import cores
 
 _NAMED = 5  # bad images named in an error; the others are counted
 
