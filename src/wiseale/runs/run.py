@@ -27,6 +27,7 @@ from wiseale.processes.group import process_group
 from wiseale.processes.world import World, from_environment, report_once
 from wiseale.runs.checkpoint import load_checkpoint, load_newest, save_checkpoint
 from wiseale.runs.directory import RunDirectory, refuse_existing
+from wiseale.runs.environment import rounding_changes
 from wiseale.runs.recorder import Display, Recorder
 from wiseale.runs.tensorboard import also_logged
 from wiseale.training.learner import Learner
@@ -92,7 +93,8 @@ def resume(path: Path, display: Display) -> Outcome:
             take_weights(work.learner.model, resolved.init_from)
         if world.is_rank_0:
             run.cut_after(work.learner.progress.epoch)
-        return _carry_out(work, run, display, _other_size(before.processes or 1, world.size))
+        changes = rounding_changes(run.environment, _environment(resolved, dataset.fingerprint))
+        return _carry_out(work, run, display, [*_other_size(before.processes or 1, world.size), *changes])
 
 
 def _as_rank(asked: TrainConfig, world: World) -> TrainConfig:
