@@ -13,6 +13,7 @@ from tests.processes.rank_gradients import SPECS, WITH_BATCH_NORM, train_all
 
 from wiseale.config import SettingError, TrainConfig
 from wiseale.errors import ConfigError
+from wiseale.platform.machine import loopback_interface
 from wiseale.processes.collectives import draw_rows, gather, split_batch
 from wiseale.processes.world import ALONE, STORE, World, from_environment
 
@@ -23,7 +24,9 @@ ROOT = Path(__file__).parents[2]
 def ranks(tmp_path_factory):
     """What each of two ranks found."""
     folder = tmp_path_factory.mktemp("ranks")
-    world = {"WORLD_SIZE": "2", STORE: str(folder / "store"), "GLOO_SOCKET_IFNAME": "lo"}
+    world = {"WORLD_SIZE": "2", STORE: str(folder / "store")}
+    if interface := loopback_interface():
+        world["GLOO_SOCKET_IFNAME"] = interface
     paths = os.pathsep.join([str(ROOT), str(ROOT / "src")])
     with (folder / "errors").open("w") as errors, ExitStack() as stack:
         processes = [

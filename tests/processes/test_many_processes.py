@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import sys
 import time
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from wiseale.cli.display import PlainDisplay
 from wiseale.config import SettingError, TrainConfig
 from wiseale.errors import ReportedByAnotherRankError
 from wiseale.runs.run import resume, start
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
 ARGUMENTS = [
     "sine:n=1000,n_test=10",

@@ -3,12 +3,15 @@
 import os
 import random
 import signal
+import sys
 import time
 
 import pytest
 from tests.processes.processes import at_the_end, content, finish, newest_step, wiseale
 
 from wiseale.runs.directory import RunDirectory
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="kills and stops processes by POSIX signals")
 
 ARGUMENTS = [
     "sine:n=1500,n_test=10",
