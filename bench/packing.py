@@ -23,10 +23,10 @@ from PIL import Image
 from wiseale.data import default_data_root
 from wiseale.data.images import decode
 from wiseale.data.images.decode import Form
-from wiseale.data.images.decode_pool import cores
 from wiseale.data.images.images import Listing, list_images
 from wiseale.data.packs.image_pack import pack_images
 from wiseale.data.packs.pack import Pack, open_pack
+from wiseale.platform.machine import cores
 
 FORM = Form(size=64, crop=178, channels=3)
 

@@ -25,5 +25,5 @@ class DivergenceError(WiseAleError):
     """Training produced a value that is not finite; the last good checkpoint stays."""
 
 
-class ToldElsewhereError(WiseAleError):
-    """Another process tells the user what happened; this one ends without a word."""
+class ReportedByAnotherRankError(WiseAleError):
+    """Another rank reports the error to the user; this one ends with exit code 2 and prints nothing."""

@@ -23,6 +23,8 @@ from wiseale.errors import DataError
 
 FORM = Form(size=16, crop=None, channels=3)
 
+linux = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+
 
 def packed(folder: Path, target: Path, **options) -> Pack:
     listing = list_images(folder)
@@ -167,6 +169,7 @@ pack_images(target, listing, Form(16, None, 3), dict, source=listing.fingerprint
 """
 
 
+@linux
 @pytest.mark.parametrize("processes", [1, 2])
 def test_a_killed_packing_is_continued_to_the_same_bytes(tmp_path, processes):
     folder = folder_of(tmp_path / "images", 200, ".jpg")
@@ -224,6 +227,7 @@ def children() -> list[str]:
     return Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split()
 
 
+@linux
 def test_an_interrupt_ends_the_workers(tmp_path):
     before = children()
 

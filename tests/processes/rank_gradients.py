@@ -13,8 +13,8 @@ from tests.objectives.specs import small
 
 from wiseale.config import TrainConfig
 from wiseale.data.dataset import Dataset, Preset, Rows
-from wiseale.processes.collectives import gather, sharing
-from wiseale.processes.group import joined
+from wiseale.processes.collectives import gather, split_batch
+from wiseale.processes.group import process_group
 from wiseale.processes.world import ALONE, from_environment
 from wiseale.training.loop import fit
 from wiseale.training.plan import resolve
@@ -84,7 +84,7 @@ def train_all(world=ALONE, specs=(*SPECS, WITH_BATCH_NORM)):
 def gathered(world):
     """Everyone's rows, and the gradient of a loss that differs between ranks."""
     rows = (torch.arange(6.0).view(3, 2) + 10 * world.rank).requires_grad_()
-    with sharing(world):
+    with split_batch(world):
         everyone = gather(rows)
     ((world.rank + 1) * everyone.square()).sum().backward()
     return {"rows": everyone.detach(), "gradient": rows.grad}
@@ -93,6 +93,6 @@ def gathered(world):
 if __name__ == "__main__":
     torch.set_num_threads(1)
     here = from_environment()
-    with joined(here, "cpu"):
+    with process_group(here, "cpu"):
         found = train_all(here) | {f"gather|{name}": value for name, value in gathered(here).items()}
         save_file(found, Path(sys.argv[1]) / f"{here.rank}.safetensors")

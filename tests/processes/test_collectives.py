@@ -15,7 +15,8 @@ from wiseale.config import SettingError, TrainConfig
 from wiseale.errors import ConfigError
 from wiseale.objectives import make_objective
 from wiseale.objectives.terms import Adversarial
-from wiseale.processes.collectives import draw_rows, gather, sharing
+from wiseale.platform.machine import loopback_interface
+from wiseale.processes.collectives import draw_rows, gather, split_batch
 from wiseale.processes.world import ALONE, STORE, World, from_environment
 
 ROOT = Path(__file__).parents[2]
@@ -25,7 +26,9 @@ ROOT = Path(__file__).parents[2]
 def ranks(tmp_path_factory):
     """What each of two ranks found."""
     folder = tmp_path_factory.mktemp("ranks")
-    world = {"WORLD_SIZE": "2", STORE: str(folder / "store"), "GLOO_SOCKET_IFNAME": "lo"}
+    world = {"WORLD_SIZE": "2", STORE: str(folder / "store")}
+    if interface := loopback_interface():
+        world["GLOO_SOCKET_IFNAME"] = interface
     paths = os.pathsep.join([str(ROOT), str(ROOT / "src")])
     with (folder / "errors").open("w") as errors, ExitStack() as stack:
         processes = [
@@ -101,7 +104,7 @@ def test_one_process_has_whole_batches():
     x = torch.randn(4, 2)
     assert gather(x) is x
     drawn = []
-    with sharing(World(rank=1, size=2)):
+    with split_batch(World(rank=1, size=2)):
         rows = draw_rows(3, lambda n: drawn.append(n) or torch.arange(n))
     assert drawn == [6]
     assert rows.tolist() == [3, 4, 5]

@@ -3,6 +3,7 @@
 import os
 import random
 import signal
+import sys
 import time
 
 import pytest
@@ -10,7 +11,10 @@ from tests.processes.processes import at_the_end, content, finish, newest_step, 
 
 from wiseale.runs.directory import RunDirectory
 
-pytestmark = pytest.mark.long
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(sys.platform == "win32", reason="kills and stops processes by POSIX signals"),
+]
 
 ARGUMENTS = [
     "sine:n=1500,n_test=10",

@@ -41,8 +41,8 @@ class Deaf:
 
 def test_rows_are_asked_for_after_a_wait_and_for_a_while(mapped, monkeypatch):
     monkeypatch.setattr(batches, "_IN_MEMORY_BYTES", 0)
-    monkeypatch.setattr(mapped_rows, "_ASKED_BATCHES", 2)
-    monkeypatch.setattr(mapped_rows, "_waits", lambda: 0)
+    monkeypatch.setattr(mapped_rows, "_PREFETCHED_BATCHES", 2)
+    monkeypatch.setattr(mapped_rows, "major_page_faults", lambda: 0)
     reader = Batches(Rows(mapped[3:], "unit"))
     spy = reader._mapped._mapping = Spy(reader._mapped._mapping)
     positions = torch.tensor([30, 0, 7])
@@ -74,3 +74,8 @@ def test_a_file_system_that_takes_no_advice_is_read_as_before(mapped, monkeypatc
     reader._mapped._mapping = Deaf()
     reader._mapped.after_reading(-1)
     torch.testing.assert_close(reader.read(torch.tensor([4])), torch.from_numpy(np.array(mapped[[4]])).float() / 255)
+
+
+def test_nothing_is_asked_for_on_systems_without_madvise(mapped, monkeypatch):
+    monkeypatch.delattr(mmap, "MADV_WILLNEED", raising=False)
+    assert MappedRows.of(mapped) is None

@@ -1,20 +1,19 @@
 """--threads auto tries counts, keeps the fastest, and disturbs nothing."""
 
-import os
-
 import pytest
 import torch
 
 from wiseale.config import SettingError, TrainConfig
 from wiseale.data import load_dataset
 from wiseale.experiments.compare import prepare_comparison
+from wiseale.platform.machine import cores
 from wiseale.training import threads
 from wiseale.training.plan import resolve
 
 
 def test_the_fastest_count_is_kept_and_nothing_else_changes(monkeypatch):
     """A clock that runs by the number of threads decides, whatever this machine is like."""
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(6))
+    monkeypatch.setattr(threads, "cores", lambda: 6)
     clock = [0.0]
 
     def tick():
@@ -31,7 +30,7 @@ def test_the_fastest_count_is_kept_and_nothing_else_changes(monkeypatch):
 
 def test_the_choice_is_stored():
     asked = TrainConfig(data="sine:n=100,n_test=1", network="mlp:hidden=4", threads="auto")
-    assert resolve(asked, load_dataset(asked.data)).threads in range(1, len(os.sched_getaffinity(0)) + 1)
+    assert resolve(asked, load_dataset(asked.data)).threads in range(1, cores() + 1)
 
 
 def test_runs_side_by_side_are_not_measured(tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import io
 import os
 import sys
 from contextlib import suppress
@@ -11,7 +12,7 @@ from typing import NoReturn
 import click
 
 import wiseale
-from wiseale.errors import ToldElsewhereError, WiseAleError
+from wiseale.errors import ReportedByAnotherRankError, WiseAleError
 from wiseale.processes.world import STORE
 
 COMMANDS = {
@@ -27,11 +28,12 @@ COMMANDS = {
     "decode": "Write what a trained model makes of codes.",
     "sample": "Write new observations drawn from a trained model.",
     "export": "Write a trained model as ONNX or as a model directory, with its card.",
+    "info": "Print versions, cores, folders, accelerators and the state of the kernels.",
 }
 
 
 class _LazyGroup(click.Group):
-    """Lists commands from the table above; imports one when it is called."""
+    """Lists the commands of ``COMMANDS``; imports the module of a command when it is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -59,11 +61,16 @@ def group() -> None:
 
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Run the command line; exit code 0 done, 2 the user's input, 1 a fault of ours, 130/143 interrupted."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(
+            stream, io.TextIOWrapper
+        ):  # a Windows pipe cannot encode every letter: print ? instead of failing
+            stream.reconfigure(errors="replace")
     code = _run(arguments)
     if STORE in os.environ or "TORCHELASTIC_RUN_ID" in os.environ:
-        # One rank of several: threads of its process group may still be there, and would abort the ending interpreter.
+        # One rank of several: threads of its process group may still run, and would abort the interpreter at its exit.
         for stream in (sys.stdout, sys.stderr):
-            with suppress(ValueError, OSError):  # closed, or its reader has gone
+            with suppress(ValueError, OSError):  # closed, or its reader has ended
                 stream.flush()
         os._exit(code)
     sys.exit(code)
@@ -74,14 +81,14 @@ def _run(arguments: list[str] | None) -> int:
         code = group.main(arguments, prog_name="wiseale", standalone_mode=False)
     except click.UsageError as error:
         return _fail(error.format_message())
-    except ToldElsewhereError:
+    except ReportedByAnotherRankError:
         return 2
     except WiseAleError as error:
         return _fail(str(error))
     except (KeyboardInterrupt, click.Abort):
         return 130
     except BrokenPipeError:
-        sys.stderr.close()  # the reader of our output has gone, e.g. `| head`: nothing is left to say
+        sys.stderr.close()  # the reader of our output has ended, e.g. `| head`
         return 1
     return code if isinstance(code, int) else 0
 

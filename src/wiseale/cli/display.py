@@ -15,10 +15,10 @@ from wiseale.training.loop import EpochRecord
 
 
 @contextmanager
-def run_display(speaks: bool = True) -> Iterator[Display]:
-    """The display that suits standard output; none where another rank speaks."""
+def run_display(on_rank_0: bool = True) -> Iterator[Display]:
+    """The display that suits standard output; none on ranks other than 0."""
     console = Console()
-    if not speaks:
+    if not on_rank_0:
         yield NoDisplay()
         return
     if not sys.stdout.isatty():

@@ -5,12 +5,12 @@ from __future__ import annotations
 from wiseale.runs.run import Outcome
 
 
-def report_outcome(outcome: Outcome, speaks: bool = True) -> int:
-    """Say where the result is, or how to go on; 128 + the signal where one interrupted the run."""
+def report_outcome(outcome: Outcome, on_rank_0: bool = True) -> int:
+    """Print, on rank 0, where the result is or how to resume; returns 0, or 128 + the signal that interrupted."""
     if outcome.signal is not None:
         told, code = f"interrupted; continue with: wiseale resume {outcome.path}", 128 + outcome.signal
     else:
         told, code = f"finished: {outcome.path} (next: wiseale evaluate {outcome.path})", 0
-    if speaks:
+    if on_rank_0:
         print(told, flush=True)
     return code

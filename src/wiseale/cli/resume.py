@@ -21,7 +21,7 @@ def command(run: Path, processes: int | None) -> int:
     world = from_environment()
     directory = RunDirectory.open(run)
     if directory.finished:
-        if world.leads:
+        if world.is_rank_0:
             print(f"{run} is finished: nothing to resume")
         return 0
     if world.size == 1:
@@ -35,6 +35,6 @@ def command(run: Path, processes: int | None) -> int:
     from wiseale.cli.outcome import report_outcome
     from wiseale.runs.run import resume
 
-    with run_display(world.leads) as display:
+    with run_display(world.is_rank_0) as display:
         outcome = resume(run, display)
-    return report_outcome(outcome, world.leads)
+    return report_outcome(outcome, world.is_rank_0)

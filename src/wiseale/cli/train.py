@@ -11,7 +11,7 @@ import click
 
 from wiseale.cli.options import read_settings, settings_options, spelled_as_options
 from wiseale.config import TrainConfig
-from wiseale.processes.world import from_environment, told_once
+from wiseale.processes.world import from_environment, report_once
 
 
 @click.command()
@@ -21,7 +21,7 @@ from wiseale.processes.world import from_environment, told_once
 def command(data: str | None, out: Path, config_file: Path | None, **options: Any) -> int:
     """Train one auto-encoder; DATA is a dataset (sine, sine:n=20000) or a path to your own file."""
     world = from_environment()
-    with told_once(world):
+    with report_once(world):
         asked = read_settings(TrainConfig, config_file, {"data": data, **options})
     if world.size == 1 and asked.processes is not None and asked.processes > 1:
         return _as_ranks(asked, out, asked.processes)
@@ -30,9 +30,9 @@ def command(data: str | None, out: Path, config_file: Path | None, **options: An
     from wiseale.cli.outcome import report_outcome
     from wiseale.runs.run import start
 
-    with run_display(world.leads) as display, spelled_as_options():
+    with run_display(world.is_rank_0) as display, spelled_as_options():
         outcome = start(asked, out, display)
-    return report_outcome(outcome, world.leads)
+    return report_outcome(outcome, world.is_rank_0)
 
 
 def _as_ranks(asked: TrainConfig, out: Path, processes: int) -> int:

@@ -21,7 +21,7 @@ def is_path(spec: str) -> bool:
     """
     from wiseale.data.source import split_path
 
-    name = spec.partition(":")[0]
+    name = os.path.splitdrive(spec)[1].partition(":")[0]  # without a drive such as C:
     return os.sep in name or "/" in name or split_path(spec)[0].exists()
 
 

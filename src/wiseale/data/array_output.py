@@ -16,6 +16,7 @@ import numpy as np
 
 from wiseale.data.dataset import Array
 from wiseale.errors import DataError
+from wiseale.platform.atomic_files import sync
 
 FORMATS = (".npy", ".npz", ".csv")
 
@@ -76,8 +77,7 @@ class ArrayOutput:
         try:
             complete = self._writer.finish()
             if kind is None:
-                with complete.open("rb") as file:
-                    os.fsync(file.fileno())
+                sync(complete)
                 os.replace(complete, self._path)
         except OSError as failure:
             if kind is None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -16,6 +15,7 @@ from wiseale.config import TrainConfig, from_values
 from wiseale.errors import RunError
 from wiseale.experiments.jobs import Failure, Job, Show, run_jobs
 from wiseale.platform.atomic_files import to_json, write_text
+from wiseale.platform.machine import cores
 from wiseale.runs.directory import RunDirectory
 
 # Two-sided 95 % quantiles of Student's t by degrees of freedom; beyond the table the normal one is close enough.
@@ -104,8 +104,8 @@ class Comparison:
 
 
 def default_workers(processes: int = 1) -> int:
-    """As many runs as there are cores for their processes."""
-    return max(1, len(os.sched_getaffinity(0)) // processes)
+    """Runs trained at the same time: as many as the cores suffice for."""
+    return max(1, cores() // processes)
 
 
 def read_comparison(out: Path) -> Comparison:

@@ -18,6 +18,7 @@ from typing import Literal
 from wiseale.config import TrainConfig
 from wiseale.errors import RunError
 from wiseale.platform.atomic_files import to_json, write_text
+from wiseale.platform.signals import NEW_GROUP, request_stop
 from wiseale.runs.directory import RunDirectory
 
 State = Literal["waiting", "training", "evaluating", "done", "failed"]
@@ -112,7 +113,7 @@ def run_jobs(jobs: Sequence[Job], workers: int, show: Show) -> list[Failure]:
                 time.sleep(_POLL_SECONDS)
     finally:
         for process in running.values():
-            process.send_signal(signal.SIGTERM)
+            request_stop(process)
         for process in running.values():
             process.wait()
     return failures
@@ -139,7 +140,12 @@ def _launch(job: Job, arguments: list[str]) -> subprocess.Popen[bytes]:
     try:
         with job.log.open("ab") as log:
             return subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, env=environment
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env=environment,
+                creationflags=NEW_GROUP,
             )
     except OSError as error:
         raise RunError(f"cannot start {job.name}: {error}") from None

@@ -1,1 +1,1 @@
-"""What differs between operating systems and machines: cores, memory, folders, locks, atomic files."""
+"""Everything that differs between Linux, macOS and Windows: cores, memory, folders, locks, signals, atomic files."""

@@ -1,4 +1,4 @@
-"""Files that are whole or absent: written beside their place, synced, then renamed; directories carry checksums."""
+"""Atomic files and directories: written under a temporary name, synced to disk, then renamed; with checksums."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from wiseale.errors import ModelFileError
 
@@ -16,12 +16,12 @@ MANIFEST = "manifest.json"
 
 
 def write_text(path: Path, text: str) -> None:
-    """Replace a text file at once."""
+    """Write a text file atomically, with Unix line ends on every system."""
     temporary = path.with_name(f".{path.name}.partial")
-    temporary.write_text(text, encoding="utf-8")
-    _sync(temporary)
+    temporary.write_text(text, encoding="utf-8", newline="\n")
+    sync(temporary)
     os.replace(temporary, path)
-    _sync(path.parent)
+    sync(path.parent)
 
 
 def to_json(value: Any) -> str:
@@ -42,18 +42,26 @@ def write_directory(target: Path, fill: Callable[[Path], None]) -> None:
         sums = {path.name: sha256(path) for path in sorted(temporary.iterdir())}
         (temporary / MANIFEST).write_text(to_json({"sha256": sums}), encoding="utf-8")
         for path in temporary.iterdir():
-            _sync(path)
-        _sync(temporary)
+            sync(path)
+        sync(temporary)
         replaced = target.with_name(f".{target.name}.replaced")
         shutil.rmtree(replaced, ignore_errors=True)
         if target.exists():
             os.rename(target, replaced)
         os.rename(temporary, target)
-        _sync(target.parent)
+        sync(target.parent)
         shutil.rmtree(replaced, ignore_errors=True)
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
+
+
+def rename_directory(source: Path, target: Path) -> None:
+    """Rename a folder; the target may be an empty folder, which Windows does not replace by itself."""
+    if target.is_dir():
+        target.rmdir()
+    os.rename(source, target)
+    sync(target.parent)
 
 
 def verify_directory(directory: Path) -> None:
@@ -77,9 +85,21 @@ def sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
+def sync(path: Path) -> None:
+    """Wait until a file, or the list of names in a folder, is on disk; Windows cannot do the latter."""
+    posix = hasattr(os, "O_DIRECTORY")
+    if not posix and path.is_dir():
+        return
+    descriptor = os.open(path, os.O_RDONLY if posix else os.O_RDWR)  # Windows syncs only what may be written
     try:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def reserve_space(file: BinaryIO, size: int) -> None:
+    """Make a file this long, of zeros; on Linux its disk space is reserved, so that a full disk is an error now."""
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(file.fileno(), 0, size)
+    else:
+        file.truncate(size)

@@ -1,1 +1,1 @@
-"""Training on several processes and machines: which rank this is, what ranks exchange, how they start and end."""
+"""Training on several processes and machines: ranks, collectives, gradient averaging, launching."""

@@ -1,7 +1,9 @@
-"""What ranks exchange: the rows of everyone with their gradient, random rows, sums, agreement.
+"""Collective operations between ranks: gather with gradients, sums, broadcast, random rows of a global batch.
 
-Inside ``with sharing(world)`` the rows at hand are this rank's part of a batch that all ranks hold together; outside,
-and on one process, a batch is whole and :func:`gather` and :func:`draw_rows` do nothing.
+Inside ``with split_batch(world)`` the rows a rank holds are its part of a global batch. Outside, and on one process,
+they are the whole batch, and :func:`gather` and :func:`draw_rows` exchange nothing.
+
+Shapes: a rank holds m rows, the global batch M = m · world.size rows.
 """
 
 from __future__ import annotations
@@ -19,42 +21,43 @@ from torch.autograd.function import once_differentiable
 
 from wiseale.processes.world import ALONE, World
 
-_ASK_SECONDS = 0.5  # between two exchanges about whether to stop
-_ASK_STEPS = 50  # between them at the most
+_EXCHANGE_SECONDS = 0.5  # aimed at between two exchanges of MaxOverRanks
+_EXCHANGE_STEPS = 50  # at most between two exchanges
 
-_shared: ContextVar[World] = ContextVar("shared", default=ALONE)
+_batch_world: ContextVar[World] = ContextVar("batch_world", default=ALONE)
 
 
 @contextmanager
-def sharing(world: World) -> Iterator[None]:
-    """Until it ends, the rows at hand are this rank's part of a batch; ``sharing(ALONE)``: they are the whole batch."""
-    token = _shared.set(world)
+def split_batch(world: World) -> Iterator[None]:
+    """In this context each rank holds its part of a global batch; ``split_batch(ALONE)``: the whole batch."""
+    token = _batch_world.set(world)
     try:
         yield
     finally:
-        _shared.reset(token)
+        _batch_world.reset(token)
 
 
-def shared() -> World:
-    """Who holds the batch at hand."""
-    return _shared.get()
+def batch_world() -> World:
+    """The ranks over which the current batch is split."""
+    return _batch_world.get()
 
 
 def gather(rows: Tensor) -> Tensor:
-    """The rows of all ranks in their order, (m, …) to (M, …); in the backward pass, the sum of all ranks' gradients.
+    """The rows of all ranks in rank order, (m, …) to (M, …); the backward pass sums the gradients of all ranks.
 
-    DDP averages over ranks. A loss that each computes from everyone's rows then has the gradient it has on one process.
+    DDP averages gradients over ranks, so a loss that every rank computes from all M rows has the same gradient as on
+    one process.
     """
-    return gather_later(rows, same_use=False)()
+    return gather_async(rows, same_loss=False)()
 
 
-def gather_later(rows: Tensor, *, same_use: bool) -> Callable[[], Tensor]:
-    """Begin to :func:`gather`; the function returned waits for the others' rows, so that work may be done before.
+def gather_async(rows: Tensor, *, same_loss: bool) -> Callable[[], Tensor]:
+    """Start to :func:`gather`; the returned function waits for the result, so that other work can be done meanwhile.
 
-    With ``same_use`` every rank must go on to compute the same from everyone's rows. Their gradients are then alike,
-    and the backward pass has no need to exchange them.
+    With ``same_loss`` every rank must compute the same loss from the gathered rows. The gradients are then equal on all
+    ranks, and the backward pass multiplies by the world size instead of exchanging them.
     """
-    world = _shared.get()
+    world = _batch_world.get()
     if world.size == 1:
         return lambda: rows
     parts = [torch.empty_like(rows, memory_format=torch.contiguous_format) for _ in range(world.size)]
@@ -63,72 +66,78 @@ def gather_later(rows: Tensor, *, same_use: bool) -> Callable[[], Tensor]:
     def finish() -> Tensor:
         assert exchange is not None
         exchange.wait()
-        everyone: Tensor = _Gathered.apply(rows, torch.cat(parts), world, same_use)  # type: ignore[no-untyped-call]
-        return everyone
+        gathered: Tensor = _Gather.apply(rows, torch.cat(parts), world, same_loss)  # type: ignore[no-untyped-call]
+        return gathered
 
     return finish
 
 
 def draw_rows(n: int, draw: Callable[[int], Tensor]) -> Tensor:
-    """Random numbers for the n rows at hand, (n, …): ``draw(count)`` is made for the whole batch and cut."""
-    world = _shared.get()
+    """Random numbers for this rank's n rows, (n, …), cut from ``draw(M)`` for the global batch.
+
+    So the noise of a row does not depend on the number of ranks.
+    """
+    world = _batch_world.get()
     total = n * world.size
     return draw(total)[world.part(total)]
 
 
-class _Gathered(torch.autograd.Function):
-    """Everyone's rows, as a function of this rank's."""
+class _Gather(torch.autograd.Function):
+    """Already gathered rows as a differentiable function of this rank's rows."""
 
     @staticmethod
-    def forward(ctx: Any, rows: Tensor, everyone: Tensor, world: World, same_use: bool) -> Tensor:
-        ctx.world, ctx.same_use = world, same_use
-        return everyone
+    def forward(ctx: Any, rows: Tensor, gathered: Tensor, world: World, same_loss: bool) -> Tensor:
+        ctx.world, ctx.same_loss = world, same_loss
+        return gathered
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:
         part = ctx.world.part(len(grad))
-        if ctx.same_use:
+        if ctx.same_loss:
             return grad[part] * ctx.world.size, None, None, None
         summed = grad.clone(memory_format=torch.contiguous_format)
         dist.all_reduce(summed)
         return summed[part], None, None, None
 
 
-def total(values: Tensor, world: World) -> Tensor:
-    """The sum over ranks."""
+def sum_over_ranks(values: Tensor, world: World) -> Tensor:
+    """The elementwise sum of all ranks' values, the same on every rank."""
     if world.size > 1:
         values = values.clone(memory_format=torch.contiguous_format)
         dist.all_reduce(values)
     return values
 
 
-def spread(tensors: Iterable[Tensor], world: World) -> None:
-    """Give every rank the first one's values, in place."""
+def broadcast(tensors: Iterable[Tensor], world: World) -> None:
+    """Copy the values of rank 0 to all ranks, in place."""
     if world.size > 1:
         for tensor in tensors:
             dist.broadcast(tensor, 0)
 
 
-class Agreement:
-    """The largest answer of any rank, at the same steps on all of them; asked now and then, 0 in between."""
+class MaxOverRanks:
+    """The largest of the ranks' values, returned at the same step on all of them.
+
+    Ranks exchange every 0.5 seconds or 50 steps, whichever comes first; at steps in between the result is 0.
+    """
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._interval = self._left = 1
-        self._asked = time.monotonic()
+        self._interval = self._steps_left = 1
+        self._exchanged_at = time.monotonic()
 
-    def __call__(self, mine: int) -> int:
-        """Called once a step by every rank."""
+    def __call__(self, value: int) -> int:
+        """Every rank must call this once per step."""
         if self._world.size == 1:
-            return mine
-        self._left -= 1
-        if self._left > 0:
+            return value
+        self._steps_left -= 1
+        if self._steps_left > 0:
             return 0
-        steps_per_second = self._interval / max(time.monotonic() - self._asked, 1e-6)
-        wanted = min(max(int(steps_per_second * _ASK_SECONDS), 1), _ASK_STEPS)
-        answers = torch.tensor([mine, -wanted])
-        dist.all_reduce(answers, dist.ReduceOp.MAX)
-        self._interval = self._left = -int(answers[1])
-        self._asked = time.monotonic()
-        return int(answers[0])
+        steps_per_second = self._interval / max(time.monotonic() - self._exchanged_at, 1e-6)
+        interval = min(max(int(steps_per_second * _EXCHANGE_SECONDS), 1), _EXCHANGE_STEPS)
+        largest = torch.tensor([value, -interval])  # -interval: the shortest interval of all ranks is taken
+        dist.all_reduce(largest, dist.ReduceOp.MAX)
+        self._interval = self._steps_left = -int(largest[1])
+        self._exchanged_at = time.monotonic()
+        return int(largest[0])

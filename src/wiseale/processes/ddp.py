@@ -1,4 +1,4 @@
-"""Gradients averaged over ranks while the backward pass runs: torch's DistributedDataParallel, for any loss."""
+"""Average gradients over ranks during the backward pass: torch's DistributedDataParallel for any loss function."""
 
 from __future__ import annotations
 
@@ -16,50 +16,50 @@ T = TypeVar("T")
 
 
 class Optimiser(Protocol):
-    """What averaging asks of an optimiser."""
+    """The part of an optimiser that gradient averaging uses."""
 
     @property
     def parameters(self) -> list[nn.Parameter]:
-        """What it changes."""
+        """The parameters it updates."""
         ...
 
     def clear(self) -> None:
-        """Drop all gradients."""
+        """Set all gradients to None."""
 
 
-def averaged(function: Callable[P, T], optimizer: Optimiser, world: World) -> Callable[P, T]:
-    """The function; after a backward pass from its result, what the optimiser changes has the mean gradient of all.
+def average_gradients(function: Callable[P, T], optimizer: Optimiser, world: World) -> Callable[P, T]:
+    """Wrap a function so that a backward pass from its result averages the optimiser's gradients over ranks.
 
-    Every parameter of the optimiser must have a gradient then. On one process it is the function itself.
+    The backward pass must reach every parameter of the optimiser. On one process the function is returned unchanged.
     """
     if world.size == 1:
         return function
     parameters = optimizer.parameters
-    turn = _Turn(parameters)
-    parallel = DistributedDataParallel(turn, gradient_as_bucket_view=True)
-    # DDP arranges its buckets anew after its first step, and with them the order of sums over three ranks or more.
-    # A first step without effect keeps that from the steps that count: a resumed run has to add as this one does.
-    turn.function = lambda: torch.stack([parameter.sum() for parameter in parameters]).sum()
+    module = _FunctionModule(parameters)
+    parallel = DistributedDataParallel(module, gradient_as_bucket_view=True)
+    # DDP rebuilds its buckets after its first step, which changes the order of summation over three or more ranks.
+    # This dummy step makes every real step use the final buckets, so that a resumed run rounds in the same way.
+    module.function = lambda: torch.stack([parameter.sum() for parameter in parameters]).sum()
     parallel().backward()
     optimizer.clear()
-    turn.function = function
+    module.function = function
     return cast(Callable[P, T], parallel)
 
 
 def batch_statistics(modules: nn.Module) -> list[Tensor]:
-    """What batch normalisation keeps for evaluation: each rank has that of its own rows, and the first one's counts."""
+    """Running statistics of the batch normalisation layers; they differ between ranks, and the run keeps rank 0's."""
     layers = [module for module in modules.modules() if isinstance(module, nn.modules.batchnorm._BatchNorm)]
     return [buffer for layer in layers for buffer in layer.buffers()]
 
 
-class _Turn(nn.Module):
-    """A function as the module DDP asks for, with the parameters whose gradients it averages and no others."""
+class _FunctionModule(nn.Module):
+    """A function as an nn.Module, which DDP requires, with exactly the parameters whose gradients it averages."""
 
     def __init__(self, parameters: list[nn.Parameter]) -> None:
         super().__init__()
-        self.changed = nn.ParameterList(parameters)
+        self.averaged = nn.ParameterList(parameters)
         self.function: Callable[..., object]
 
     def forward(self, *arguments: object) -> object:
-        """Whatever the function returns."""
+        """Call the function."""
         return self.function(*arguments)

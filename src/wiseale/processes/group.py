@@ -1,4 +1,4 @@
-"""Joining and leaving: how ranks find each other, wait for each other, and end together."""
+"""The process group: connect the ranks, let one per machine load data first, end together on an error."""
 
 from __future__ import annotations
 
@@ -15,49 +15,49 @@ import torch.distributed as dist
 from torch.distributed.distributed_c10d import PrefixStore, Store
 from torch.distributed.rendezvous import rendezvous
 
-from wiseale.errors import RunError, ToldElsewhereError, WiseAleError
-from wiseale.processes.world import STORE, World, told_once
+from wiseale.errors import ReportedByAnotherRankError, RunError, WiseAleError
+from wiseale.processes.world import STORE, World, report_once
 
-_PATIENCE = timedelta(minutes=5)  # for one exchange: a rank that died is noticed at once, this is for one that hangs
-_LOADING = timedelta(days=1)  # for another process to pack a dataset
-_FIRST_WORD_SECONDS = 1.0  # an error that all ranks meet is told by rank 0
+_EXCHANGE_TIMEOUT = timedelta(minutes=5)  # for a rank that hangs; a rank that died is noticed at once
+_LOADING_TIMEOUT = timedelta(days=1)  # for another process to pack a dataset
+_RANK_0_HEAD_START_SECONDS = 1.0  # so that rank 0 reports an error that all ranks meet
 
 
 class Group:
-    """The ranks while they are joined."""
+    """The connected ranks; on a single process there is no store and nothing is exchanged."""
 
     def __init__(self, world: World, store: Store | None = None) -> None:
         self._world = world
         self._store = store
 
     @contextmanager
-    def one_first(self) -> Iterator[None]:
-        """One process of each machine goes first, the others find its work done: for loading data into a cache."""
+    def one_per_machine_first(self) -> Iterator[None]:
+        """Run the block on one process of each machine first, then on the others: the first fills the data cache."""
         if self._store is None:
             yield
             return
         ready = f"ready/{self._world.rank - self._world.local_rank}"
         if self._world.local_rank:
-            self._store.wait([ready], _LOADING)
+            self._store.wait([ready], _LOADING_TIMEOUT)
         yield
         if not self._world.local_rank:
             self._store.set(ready, "1")
 
-    def may_speak(self) -> bool:
-        """True on the first rank that asks, rank 0 if it asks soon: so that an error common to all is told once."""
+    def should_report(self) -> bool:
+        """True on the first rank that asks, so that an error is reported once; rank 0 has a head start."""
         if self._store is None:
             return True
-        if not self._world.leads:
-            time.sleep(_FIRST_WORD_SECONDS)
+        if not self._world.is_rank_0:
+            time.sleep(_RANK_0_HEAD_START_SECONDS)
         try:
-            return bool(self._store.add("spoken", 1) == 1)
+            return bool(self._store.add("reported", 1) == 1)
         except RuntimeError:  # the store went down with its owner
             return True
 
 
 @contextmanager
-def joined(world: World, device: str) -> Iterator[Group]:
-    """Exchange with the other ranks is possible until this ends; an error on any of them ends all, told once."""
+def process_group(world: World, device: str) -> Iterator[Group]:
+    """Connect this process with the other ranks; an error on one rank ends all of them and is reported once."""
     if world.size == 1:
         yield Group(world)
         return
@@ -74,23 +74,23 @@ def joined(world: World, device: str) -> Iterator[Group]:
     except RuntimeError as error:
         if not _is_lost_connection(error):
             raise
-        if launched or not group.may_speak():  # whoever launched us says more: which rank died, and of what
-            raise ToldElsewhereError from None
+        if launched or not group.should_report():  # the launcher reports which rank died, and why
+            raise ReportedByAnotherRankError from None
         raise RunError(
             f"rank {world.rank} of {world.size} lost the others: one of them died or was cut off; "
             "`wiseale resume` continues from the last checkpoint"
         ) from None
     except WiseAleError as error:
-        if not group.may_speak():
-            raise ToldElsewhereError from error
+        if not group.should_report():
+            raise ReportedByAnotherRankError from error
         raise
     dist.destroy_process_group()
 
 
 def _connect(world: World, device: str) -> Store:
-    """Find the others and start the process group: gloo for tensors on the CPU, nccl for those on GPUs."""
+    """Start the process group: gloo for tensors on the CPU, nccl for tensors on GPUs."""
     kind = device.partition(":")[0]
-    with told_once(world):
+    with report_once(world):
         if kind not in ("cpu", "cuda"):
             raise RunError(f"several processes train on cpu or cuda, not on {kind}: give --processes 1 or --device cpu")
     if kind == "cuda":
@@ -98,23 +98,23 @@ def _connect(world: World, device: str) -> Store:
     if STORE in os.environ:
         store: Store = dist.FileStore(os.environ[STORE], world.size)  # type: ignore[attr-defined]
     else:
-        store = next(rendezvous("env://", world.rank, world.size, timeout=_PATIENCE))[0]
+        store = next(rendezvous("env://", world.rank, world.size, timeout=_EXCHANGE_TIMEOUT))[0]
     backend = "cpu:gloo,cuda:nccl" if kind == "cuda" else "gloo"
-    dist.init_process_group(backend, store=store, rank=world.rank, world_size=world.size, timeout=_PATIENCE)
+    dist.init_process_group(backend, store=store, rank=world.rank, world_size=world.size, timeout=_EXCHANGE_TIMEOUT)
     return PrefixStore("wiseale", store)
 
 
 def _is_lost_connection(error: RuntimeError) -> bool:
-    """Whether an exchange failed because of another rank: gloo raises plain RuntimeErrors that name its source file."""
+    """Whether a collective failed because another rank is gone: gloo raises RuntimeErrors that name its source file."""
     return isinstance(error, dist.DistError) or "gloo/" in str(error)
 
 
 def _end_with_parent() -> None:
-    """Save and end if whoever launched this rank is gone, however it went: our standard input is a pipe it holds."""
+    """Save and end when the launcher ends, even by a kill: its end of our standard input, a pipe, closes then."""
 
     def watch() -> None:
         while os.read(0, 1):
             pass
-        os.kill(os.getpid(), signal.SIGTERM)
+        signal.raise_signal(signal.SIGTERM)
 
     threading.Thread(target=watch, daemon=True).start()

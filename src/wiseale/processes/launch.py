@@ -1,4 +1,4 @@
-"""A command as several ranks on this machine: started as torchrun would, watched, and ended together."""
+"""Start a command as several ranks on this machine, with torchrun's environment variables, and end them together."""
 
 from __future__ import annotations
 
@@ -14,24 +14,26 @@ from pathlib import Path
 from types import FrameType
 
 from wiseale.errors import RunError
+from wiseale.platform.machine import loopback_interface
+from wiseale.platform.signals import NEW_GROUP, STOP_SIGNALS, request_stop
 from wiseale.processes.world import STORE
 
 _POLL_SECONDS = 0.05
-_GRACE_SECONDS = 5.0  # for the others to end once one rank has failed
-_SAVING_SECONDS = 60.0  # for the others to save and end once one rank has ended as it was asked to
-_INTERRUPTED = (128 + signal.SIGINT, 128 + signal.SIGTERM)
+_FAILED_SECONDS = 5.0  # for the other ranks to end after one has failed
+_SAVING_SECONDS = 60.0  # for the other ranks to save and end after one was interrupted and has ended
+_INTERRUPTED = tuple(128 + number for number in STOP_SIGNALS)
 
 Rank = subprocess.Popen[bytes]
 
 
 def launch(arguments: Sequence[str], processes: int) -> int:
-    """Run ``wiseale ARGUMENTS`` as that many ranks and wait for them; the exit code of the run.
+    """Run ``wiseale ARGUMENTS`` as that many ranks and wait for them; returns the exit code of the run.
 
-    SIGINT and SIGTERM are passed on to every rank, once each; a rank that fails ends the others.
+    SIGINT and SIGTERM are forwarded to every rank; a rank that fails ends the others.
     """
     ranks: list[Rank] = []
     received: list[int] = []
-    with tempfile.TemporaryDirectory(prefix="wiseale-") as folder, _passing_on(ranks, received):
+    with tempfile.TemporaryDirectory(prefix="wiseale-") as folder, _forward_signals(ranks, received):
         try:
             ranks += [_start(arguments, rank, processes, Path(folder) / "store") for rank in range(processes)]
             failed = _watch(ranks)
@@ -53,28 +55,27 @@ def launch(arguments: Sequence[str], processes: int) -> int:
 
 
 def _start(arguments: Sequence[str], rank: int, processes: int, store: Path) -> Rank:
-    """One rank in a session of its own: Ctrl-C reaches it through us alone, and its standard input tells it we live."""
+    """Start a rank in its own session, so that Ctrl-C reaches it only through us; its stdin closes when we end."""
     world = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": processes, "LOCAL_WORLD_SIZE": processes}
-    own = {STORE: str(store), "GLOO_SOCKET_IFNAME": os.environ.get("GLOO_SOCKET_IFNAME", _loopback())}
+    own = {STORE: str(store)}
+    if interface := loopback_interface():
+        own["GLOO_SOCKET_IFNAME"] = os.environ.get("GLOO_SOCKET_IFNAME", interface)
     return subprocess.Popen(
         [sys.executable, "-m", "wiseale", *arguments],
         stdin=subprocess.PIPE,
         env=os.environ | {name: str(value) for name, value in world.items()} | own,
         start_new_session=True,
+        creationflags=NEW_GROUP,
     )
 
 
-def _loopback() -> str:
-    return "lo0" if sys.platform == "darwin" else "lo"
-
-
 def _watch(ranks: Sequence[Rank]) -> int | None:
-    """Wait until all have ended, or should have; the rank that failed, if any did."""
+    """Wait until all ranks have ended or time is up; returns the rank that failed, if any."""
     failed: int | None = None
     deadline = float("inf")
     while any(rank.poll() is None for rank in ranks) and time.monotonic() < deadline:
         if failed is None and (failed := _failed(ranks)) is not None:
-            deadline = time.monotonic() + _GRACE_SECONDS
+            deadline = time.monotonic() + _FAILED_SECONDS
             for rank in ranks:
                 rank.terminate()
         elif deadline == float("inf") and any(rank.returncode in _INTERRUPTED for rank in ranks):
@@ -84,22 +85,22 @@ def _watch(ranks: Sequence[Rank]) -> int | None:
 
 
 def _failed(ranks: Sequence[Rank]) -> int | None:
-    """A rank that ended badly: rather one that was killed than those that lost it."""
-    ended = [(rank.returncode > 0, number) for number, rank in enumerate(ranks) if rank.returncode]
-    bad = [(by_itself, number) for by_itself, number in ended if ranks[number].returncode not in _INTERRUPTED]
-    return min(bad)[1] if bad else None
+    """The rank that failed: one that was killed rather than those that lost their connection to it."""
+    codes = [(rank.returncode, number) for number, rank in enumerate(ranks)]
+    failed = [(code > 0, number) for code, number in codes if code and code not in _INTERRUPTED]  # a kill is below 0
+    return min(failed)[1] if failed else None
 
 
 @contextmanager
-def _passing_on(ranks: Sequence[Rank], received: list[int]) -> Iterator[None]:
-    """Signals that ask for an end go to all ranks, which save first; a second one ends them at once."""
+def _forward_signals(ranks: Sequence[Rank], received: list[int]) -> Iterator[None]:
+    """Send SIGINT and SIGTERM on to all ranks, which save and end; a second signal ends them at once."""
 
-    def pass_on(number: int, frame: FrameType | None) -> None:
+    def forward(number: int, frame: FrameType | None) -> None:
         received.append(number)
         for rank in ranks:
-            rank.send_signal(number)
+            request_stop(rank, number)
 
-    before = {number: signal.signal(number, pass_on) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, forward) for number in STOP_SIGNALS}
     try:
         yield
     finally:

@@ -1,4 +1,4 @@
-"""The processes that train together and which of them this is, from the environment torchrun makes; without torch."""
+"""Rank and world size of this process, read from the environment variables of torchrun; does not import torch."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from wiseale.errors import ConfigError, ToldElsewhereError, WiseAleError
+from wiseale.errors import ConfigError, ReportedByAnotherRankError, WiseAleError
 
 STORE = "WISEALE_STORE"
-"""Environment variable: the file through which ranks started by ``wiseale --processes`` find each other."""
+"""Environment variable: path of the file store that ranks started by ``wiseale --processes`` meet in."""
 
 
 @dataclass(frozen=True)
 class World:
-    """How many processes train together, on all machines and on this one, and the number of this process in each."""
+    """Rank of this process and number of processes: over all machines, and on this machine (``local_``)."""
 
     rank: int = 0
     size: int = 1
@@ -23,12 +23,12 @@ class World:
     local_size: int = 1
 
     @property
-    def leads(self) -> bool:
-        """Whether this is the process that writes and speaks."""
+    def is_rank_0(self) -> bool:
+        """Whether this process writes the run directory and prints; true on a single process."""
         return self.rank == 0
 
     def part(self, total: int) -> slice:
-        """This rank's rows of a batch of ``total``: equal parts in the order of the ranks."""
+        """Slice of this rank's rows in a global batch of ``total`` rows, which must divide by the world size."""
         each = total // self.size
         return slice(self.rank * each, (self.rank + 1) * each)
 
@@ -37,7 +37,7 @@ ALONE = World()
 
 
 def from_environment() -> World:
-    """The world torchrun or ``wiseale --processes`` started this process in; ALONE where neither did."""
+    """The world that torchrun or ``wiseale --processes`` set up; ``ALONE`` for a process started by neither."""
     if "RANK" not in os.environ or "WORLD_SIZE" not in os.environ:
         return ALONE
     rank, size = _read("RANK"), _read("WORLD_SIZE")
@@ -51,14 +51,14 @@ def from_environment() -> World:
 
 
 @contextmanager
-def told_once(world: World) -> Iterator[None]:
-    """An error in here is met by every rank alike, as it follows from the settings: the first one tells it."""
+def report_once(world: World) -> Iterator[None]:
+    """Report an error that every rank meets, such as a wrong setting, on rank 0; the other ranks end silently."""
     try:
         yield
     except WiseAleError:
-        if world.leads:
+        if world.is_rank_0:
             raise
-        raise ToldElsewhereError from None
+        raise ReportedByAnotherRankError from None
 
 
 def _read(name: str) -> int:

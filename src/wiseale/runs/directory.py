@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import shutil
@@ -12,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from wiseale.errors import RunError
-from wiseale.platform.atomic_files import to_json, write_text
+from wiseale.platform.atomic_files import rename_directory, to_json, write_text
+from wiseale.platform.locks import exclusive_lock
 
 
 class RunDirectory:
@@ -40,7 +40,7 @@ class RunDirectory:
             temporary.mkdir(parents=True)
             write_text(temporary / "config.json", to_json(config))
             write_text(temporary / "environment.json", to_json(environment))
-            os.rename(temporary, path)
+            rename_directory(temporary, path)
         except OSError as error:
             shutil.rmtree(temporary, ignore_errors=True)
             raise RunError(f"cannot write the run directory {path}: {error.strerror}") from None
@@ -87,15 +87,13 @@ class RunDirectory:
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold the run for this process; a killed process leaves no lock behind."""
-        descriptor = os.open(self.path, os.O_RDONLY)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        """Reserve the run for this process; the lock of a killed process is released."""
+        with contextlib.ExitStack() as stack:
+            try:
+                stack.enter_context(exclusive_lock(self.path, wait=False))
+            except BlockingIOError:
+                raise RunError(f"{self.path} is in use by another process: wait for it, or stop it") from None
             yield
-        except BlockingIOError:
-            raise RunError(f"{self.path} is in use by another process: wait for it, or stop it") from None
-        finally:
-            os.close(descriptor)
 
     def cut_after(self, epoch: int) -> None:
         """Drop reports of epochs after this one, and a line a kill left unfinished."""
@@ -127,7 +125,7 @@ def _read_lines(path: Path) -> list[dict[str, Any]]:
 
 def append_line(path: Path, record: dict[str, Any]) -> None:
     """Add one JSON line, on disk before the next checkpoint is."""
-    with path.open("a", encoding="utf-8") as file:
+    with path.open("a", encoding="utf-8", newline="\n") as file:
         file.write(json.dumps(record, allow_nan=False) + "\n")
         file.flush()
         os.fsync(file.fileno())

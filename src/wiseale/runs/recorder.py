@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-import resource
 import signal
-import sys
 from collections.abc import Mapping
 from types import FrameType
 from typing import Any, Protocol
 
-from wiseale.processes.collectives import Agreement
+from wiseale.platform.machine import peak_memory_bytes
+from wiseale.platform.signals import STOP_SIGNALS
+from wiseale.processes.collectives import MaxOverRanks
 from wiseale.processes.world import World
 from wiseale.runs.checkpoint import save_checkpoint
 from wiseale.runs.directory import RunDirectory, append_line
@@ -35,7 +35,7 @@ class Display(Protocol):
 
 
 class Recorder:
-    """Writes what the loop reports, on the leading rank; while it is open, SIGINT and SIGTERM ask the loop to return.
+    """Writes what the loop reports, on rank 0; while it is open, SIGINT and SIGTERM ask the loop to return.
 
     A signal to one rank stops all of them, after the same step.
 
@@ -46,14 +46,14 @@ class Recorder:
     def __init__(self, run: RunDirectory, display: Display, world: World) -> None:
         self._run = run
         self._display = display
-        self._leads = world.leads
-        self._agree = Agreement(world)
+        self._is_rank_0 = world.is_rank_0
+        self._max_over_ranks = MaxOverRanks(world)
         self._before: dict[int, Any] = {}
         self._received = 0
         self.signal: int | None = None
 
     def __enter__(self) -> Recorder:
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in STOP_SIGNALS:
             self._before[number] = signal.signal(number, self._on_signal)
         return self
 
@@ -67,7 +67,7 @@ class Recorder:
 
     def interrupted(self) -> bool:
         """Whether any rank was asked to stop: the same answer on all."""
-        self.signal = self._agree(self._received) or None
+        self.signal = self._max_over_ranks(self._received) or None
         return self.signal is not None
 
     def step(self, epoch: int, step_in_epoch: int, steps_per_epoch: int, terms: Mapping[str, float]) -> None:
@@ -76,7 +76,7 @@ class Recorder:
 
     def epoch(self, record: EpochRecord) -> None:
         """An epoch ended: two lines on disk."""
-        if not self._leads:
+        if not self._is_rank_0:
             return
         told = dataclasses.asdict(record)
         seconds, samples = told.pop("seconds"), told.pop("samples")
@@ -85,18 +85,12 @@ class Recorder:
             "epoch": record.epoch,
             "seconds": round(seconds, 6),
             "samples_per_second": round(samples / seconds, 3),
-            "peak_memory_bytes": _peak_memory_bytes(),
+            "peak_memory_bytes": peak_memory_bytes(),
         }
         append_line(self._run.timing, timing)
         self._display.epoch(record)
 
     def checkpoint(self, learner: Learner) -> None:
         """Save the learner."""
-        if self._leads:
+        if self._is_rank_0:
             save_checkpoint(self._run.checkpoints, learner)
-
-
-def _peak_memory_bytes() -> int:
-    """The most memory this process has held."""
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024

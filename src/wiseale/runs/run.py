@@ -21,12 +21,13 @@ from wiseale.data import load_dataset
 from wiseale.data.defaults import constant_columns
 from wiseale.errors import DivergenceError, RunError
 from wiseale.models.model_file import save_model
-from wiseale.processes.collectives import spread
+from wiseale.processes.collectives import broadcast
 from wiseale.processes.ddp import batch_statistics
-from wiseale.processes.group import joined
-from wiseale.processes.world import World, from_environment, told_once
+from wiseale.processes.group import process_group
+from wiseale.processes.world import World, from_environment, report_once
 from wiseale.runs.checkpoint import load_checkpoint, load_newest, save_checkpoint
 from wiseale.runs.directory import RunDirectory, refuse_existing
+from wiseale.runs.environment import rounding_changes
 from wiseale.runs.recorder import Display, Recorder
 from wiseale.runs.tensorboard import also_logged
 from wiseale.training.learner import Learner
@@ -46,21 +47,21 @@ class Outcome:
 def start(asked: TrainConfig, out: Path, display: Display) -> Outcome:
     """Train a new run in ``out``; anything wrong with the request is an error before anything is written.
 
-    With several processes each calls this, and the first of them alone writes and speaks.
+    With several processes each rank calls this; only rank 0 writes files and prints.
     """
     world = from_environment()
-    if world.leads:
+    if world.is_rank_0:
         refuse_existing(out)
-    with told_once(world):
+    with report_once(world):
         asked = _as_rank(asked, world)
-    with joined(world, choose_device(asked.device)) as group:
-        with group.one_first():
+    with process_group(world, choose_device(asked.device)) as group:
+        with group.one_per_machine_first():
             dataset = load_dataset(asked.data, Path(asked.data_root) if asked.data_root else None, display.loading)
         resolved = resolve(asked, dataset)
         _use_threads(resolved)
         work = Work.prepare(resolved, dataset, world)
         take_weights(work.learner.model, resolved.init_from)
-        if not world.leads:
+        if not world.is_rank_0:
             return _carry_out(work, RunDirectory(out.absolute()), display)
         complete = dataclasses.asdict(resolved) | {"resolved": work.facts}
         run = RunDirectory.create(out, complete, _environment(resolved, dataset.fingerprint))
@@ -79,10 +80,10 @@ def resume(path: Path, display: Display) -> Outcome:
     facts = stored.pop("resolved", {})
     before = config.from_values(TrainConfig, stored)
     resolved = dataclasses.replace(before, processes=world.size)
-    with joined(world, resolved.device) as group, run.locked() if world.leads else nullcontext():
+    with process_group(world, resolved.device) as group, run.locked() if world.is_rank_0 else nullcontext():
         if run.finished:
             return Outcome(run.path)
-        with group.one_first():
+        with group.one_per_machine_first():
             dataset = load_dataset(resolved.data, Path(resolved.data_root) if resolved.data_root else None)
         if dataset.fingerprint != facts.get("data_fingerprint"):
             raise RunError(f"{resolved.data} is not the data this run was started with: its content has changed")
@@ -90,9 +91,10 @@ def resume(path: Path, display: Display) -> Outcome:
         work = Work.prepare(resolved, dataset, world)
         if not _load_newest(run, work.learner, world):
             take_weights(work.learner.model, resolved.init_from)
-        if world.leads:
+        if world.is_rank_0:
             run.cut_after(work.learner.progress.epoch)
-        return _carry_out(work, run, display, _other_size(before.processes or 1, world.size))
+        changes = rounding_changes(run.environment, _environment(resolved, dataset.fingerprint))
+        return _carry_out(work, run, display, [*_other_size(before.processes or 1, world.size), *changes])
 
 
 def _as_rank(asked: TrainConfig, world: World) -> TrainConfig:
@@ -107,11 +109,11 @@ def _as_rank(asked: TrainConfig, world: World) -> TrainConfig:
 
 
 def _load_newest(run: RunDirectory, learner: Learner, world: World) -> bool:
-    """Bring the learners of all ranks to the checkpoint the first one finds good; False where there is none."""
-    found = load_newest(run.checkpoints, learner) if world.leads else None
+    """Load the newest good checkpoint, chosen by rank 0, on every rank; False where there is none."""
+    found = load_newest(run.checkpoints, learner) if world.is_rank_0 else None
     step = torch.tensor(-1 if found is None else int(found.name))
-    spread([step], world)
-    if not world.leads and int(step) >= 0:
+    broadcast([step], world)
+    if not world.is_rank_0 and int(step) >= 0:
         load_checkpoint(run.checkpoints / f"{int(step):06d}", learner)
     return int(step) >= 0
 
@@ -136,7 +138,7 @@ def _use_threads(resolved: TrainConfig) -> None:
 
 def _carry_out(work: Work, run: RunDirectory, display: Display, notes: Sequence[str] = ()) -> Outcome:
     """Train to the end or to an interruption, then write the model; the notes are shown first."""
-    if work.world.leads:
+    if work.world.is_rank_0:
         display.started(run.read_config() | {"processes": work.world.size, "notes": [*notes, *_notes(work)]})
     with Recorder(run, display, work.world) as recorder, also_logged(recorder, run, work.world) as journal:
         try:
@@ -147,7 +149,7 @@ def _carry_out(work: Work, run: RunDirectory, display: Display, notes: Sequence[
             raise DivergenceError(f"{error} ({where})") from None
     if not complete:
         return Outcome(run.path, recorder.signal)
-    if work.world.leads:
+    if work.world.is_rank_0:
         save_checkpoint(run.checkpoints, work.learner)
         save_model(run.model, work.learner.finish(), work.made_of)
     return Outcome(run.path)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @contextlib.contextmanager
 def also_logged(journal: Journal, run: RunDirectory, world: World = ALONE) -> Iterator[Journal]:
     """The journal, with events under ``RUN/tensorboard`` as well where the run's settings ask for them."""
-    logger = run.read_config().get("logger") if world.leads else None
+    logger = run.read_config().get("logger") if world.is_rank_0 else None
     if logger is None:
         yield journal
         return

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from wiseale.objectives.terms import Adversarial, Terms
 from wiseale.processes.collectives import draw_rows
-from wiseale.processes.ddp import averaged
+from wiseale.processes.ddp import average_gradients
 from wiseale.processes.world import World
 from wiseale.randomness import generator, standard_normal
 from wiseale.training.learner import Learner
@@ -39,10 +39,10 @@ def adversarial_turns(learner: Learner, world: World) -> list[Turn]:
     objective = learner.objective
     if not isinstance(objective, Adversarial):
         return []
-    critic_loss = averaged(objective.critic_loss, learner.optimizers["critic"], world)
+    critic_loss = average_gradients(objective.critic_loss, learner.optimizers["critic"], world)
     turns = [Turn("critic", critic_loss, objective.critic_lr, False)]
     if objective.encoder_lr is not None:
-        encoder_loss = averaged(objective.encoder_loss, learner.optimizers["encoder"], world)
+        encoder_loss = average_gradients(objective.encoder_loss, learner.optimizers["encoder"], world)
         turns.append(Turn("encoder", encoder_loss, objective.encoder_lr, True))
     return turns
 

@@ -15,8 +15,8 @@ from wiseale.divergences import kl_posterior_prior
 from wiseale.errors import DivergenceError
 from wiseale.objectives.terms import Terms
 from wiseale.posterior import PointPosterior, Posterior
-from wiseale.processes.collectives import gather_later, shared, sharing, spread, total
-from wiseale.processes.ddp import averaged, batch_statistics
+from wiseale.processes.collectives import batch_world, broadcast, gather_async, split_batch, sum_over_ranks
+from wiseale.processes.ddp import average_gradients, batch_statistics
 from wiseale.processes.world import ALONE, World
 from wiseale.randomness import Purpose, generator, permutation, standard_normal
 from wiseale.training.adversary import adversarial_steps, adversarial_turns
@@ -75,7 +75,7 @@ def fit(
     Each rank of the world takes its part of every batch, with the noise that part would have on one process; gradients
     are averaged, so that all ranks hold the same weights.
     """
-    with sharing(world):
+    with split_batch(world):
         return _fit(learner, train, held_out, plan, journal, world)
 
 
@@ -85,7 +85,7 @@ def _fit(
     progress, optimizer = learner.progress, learner.optimizers["main"]
     steps_per_epoch = len(train) // plan.batch_size
     part = world.part(plan.batch_size)
-    terms_of = averaged(lambda x: _terms(learner, x, plan, "noise", progress.step), optimizer, world)
+    terms_of = average_gradients(lambda x: _terms(learner, x, plan, "noise", progress.step), optimizer, world)
     turns = adversarial_turns(learner, world)
     pending: list[_Step] = []
 
@@ -153,13 +153,13 @@ def _terms(learner: Learner, x: Tensor, plan: Plan, purpose: Purpose, counter: i
 
     Where ranks share the batch, an objective that couples it sees everyone's posteriors and codes.
     """
-    model, world = learner.model, shared()
+    model, world = learner.model, batch_world()
     size = len(x) * world.size
     noise = standard_normal((size, model.latent_dim), plan.seed, purpose, counter).to(x.device, non_blocking=True)
     with torch.autocast(x.device.type, torch.bfloat16, enabled=plan.bf16):
         if world.size > 1 and learner.objective.couples_batch:
             own = model.encode(x)
-            everyone = _gather_later(own)  # on its way while the decoder works
+            everyone = _gather_async(own)  # on its way while the decoder works
             likelihood = model.decode(own.sample(noise[world.part(size)]))
             posterior = everyone()
             z = posterior.sample(noise)
@@ -169,12 +169,12 @@ def _terms(learner: Learner, x: Tensor, plan: Plan, purpose: Purpose, counter: i
     return learner.objective(x, posterior, z, likelihood, generator=draws), posterior
 
 
-def _gather_later(posterior: Posterior) -> Callable[[], Posterior]:
+def _gather_async(posterior: Posterior) -> Callable[[], Posterior]:
     """The posteriors of the whole batch, in one exchange; what objectives make of them is the same on every rank."""
     if isinstance(posterior, PointPosterior):
-        codes = gather_later(posterior.mu, same_use=True)
+        codes = gather_async(posterior.mu, same_loss=True)
         return lambda: PointPosterior(codes())
-    both = gather_later(torch.cat((posterior.mu, posterior.sigma), 1), same_use=True)
+    both = gather_async(torch.cat((posterior.mu, posterior.sigma), 1), same_loss=True)
     return lambda: Posterior(*both().chunk(2, 1))
 
 
@@ -209,7 +209,7 @@ def _measured(steps: list[_Step], world: World = ALONE) -> tuple[list[str], Tens
         columns[name] = torch.stack([step.others[name] for step in steps])
     values = torch.stack(list(columns.values()), 1)
     if world.size > 1:
-        values = total(values.double(), world) / world.size
+        values = sum_over_ranks(values.double(), world) / world.size
     return list(columns), values
 
 
@@ -245,11 +245,11 @@ def _held_out_terms(learner: Learner, held_out: Batches, plan: Plan, world: Worl
     the last full one is not used. Ranks take whole batches in turn: the result is that of one process.
     """
     learner.modules.eval()
-    spread(batch_statistics(learner.modules), world)
+    broadcast(batch_statistics(learner.modules), world)
     size = min(plan.batch_size, len(held_out))
     count = len(held_out) // size
     rows: dict[int, Tensor] = {}
-    with sharing(ALONE):
+    with split_batch(ALONE):
         for batch in {0, *range(world.rank, count, world.size)}:  # the first on every rank, for the terms' names
             x = held_out.read(torch.arange(batch * size, (batch + 1) * size), batch)
             terms, posterior = _terms(learner, x, plan, "held-out noise", batch)
@@ -258,7 +258,7 @@ def _held_out_terms(learner: Learner, held_out: Batches, plan: Plan, world: Worl
     for batch in range(world.rank, count, world.size):
         values[batch] = rows[batch]
     sums: dict[str, float] = {}
-    _add(total(values, world), names, list(range(count)), sums, "on held-out batch {}")
+    _add(sum_over_ranks(values, world), names, list(range(count)), sums, "on held-out batch {}")
     return {name: value / count for name, value in sums.items()}
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import mmap
-import resource
 from contextlib import suppress
 from typing import Any
 
@@ -11,8 +10,9 @@ import numpy as np
 from torch import Tensor
 
 from wiseale.data.dataset import Array
+from wiseale.platform.machine import major_page_faults
 
-_ASKED_BATCHES = 64  # after one that had to wait for the disk; then whether the next one has to is seen again
+_PREFETCHED_BATCHES = 64  # after a batch that waited for the disk; then one batch is read without, to see if it waits
 
 
 class MappedRows:
@@ -30,7 +30,9 @@ class MappedRows:
 
     @classmethod
     def of(cls, x: Array) -> MappedRows | None:
-        """A prefetcher for a contiguous, memory-mapped array; None for any other array."""
+        """For a C-contiguous array in a mapped file's memory; None for others and on systems without madvise."""
+        if not hasattr(mmap, "MADV_WILLNEED"):  # Windows
+            return None
         owner: Any = x
         while isinstance(owner, np.ndarray):
             owner = owner.base
@@ -45,14 +47,9 @@ class MappedRows:
                     first = self._start + row * self._row_bytes
                     page = first - first % mmap.PAGESIZE
                     self._mapping.madvise(mmap.MADV_WILLNEED, page, first + self._row_bytes - page)
-        return _waits()
+        return major_page_faults()
 
     def after_reading(self, waits_before: int) -> None:
-        """Prefetch the next batches if reading this one waited for the disk."""
-        if _waits() > waits_before:
-            self._left = _ASKED_BATCHES
-
-
-def _waits() -> int:
-    """Number of major page faults of this process: waits for a page from the disk."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_majflt
+        """Prefetch the next batches if reading waited for the disk."""
+        if major_page_faults() > waits_before:
+            self._left = _PREFETCHED_BATCHES

@@ -17,11 +17,12 @@ from wiseale.data.defaults import choose_epochs
 from wiseale.errors import DataError
 from wiseale.objectives import make_objective
 from wiseale.platform.folders import default_data_root
+from wiseale.platform.machine import cores
 from wiseale.randomness import permutation
 from wiseale.training.schedule import Schedule
 from wiseale.training.threads import fastest_threads
 
-_DEFAULT_THREADS = 4  # small networks gain nothing beyond a few threads
+MAX_DEFAULT_THREADS = 4  # small networks gain nothing beyond a few threads
 
 
 @dataclass(frozen=True)
@@ -125,8 +126,8 @@ def require_logger(logger: str | None) -> None:
 
 
 def default_threads(local_size: int = 1) -> int:
-    """Threads of each process where as many share this machine."""
-    return max(1, min(len(os.sched_getaffinity(0)) // local_size, _DEFAULT_THREADS))
+    """Threads of each process when ``local_size`` processes share this machine's cores; a fixed rule, not measured."""
+    return max(1, min(cores() // local_size, MAX_DEFAULT_THREADS))
 
 
 def choose_device(asked: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from statistics import median
 
@@ -11,6 +10,7 @@ import torch
 from wiseale import config
 from wiseale.divergences import kl_posterior_prior
 from wiseale.networks.model import Model, seeded
+from wiseale.platform.machine import cores
 
 _ROUNDS, _STEPS = 5, 3
 
@@ -37,7 +37,7 @@ def fastest_threads(
             torch.autograd.grad(loss, [p for p in model.parameters() if p.requires_grad], allow_unused=True)
         return time.perf_counter() - started
 
-    before, counts = torch.get_num_threads(), _counts(len(os.sched_getaffinity(0)))
+    before, counts = torch.get_num_threads(), _counts(cores())
     seconds: dict[int, list[float]] = {count: [] for count in counts}
     try:
         for turn in range(_ROUNDS + 1):

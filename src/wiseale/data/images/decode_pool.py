@@ -57,11 +57,6 @@ class BlockResult:
     exit_code: int | None = None
 
 
-def cores() -> int:
-    """The cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def decode_blocks(setup: WorkerSetup, jobs: Iterable[Job], processes: int) -> Generator[BlockResult, None, None]:
     """Decode the jobs and yield their results as they finish; closing the generator stops the workers."""
     pending, jobs_lock = iter(jobs), threading.Lock()

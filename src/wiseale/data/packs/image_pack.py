@@ -11,11 +11,12 @@ import numpy as np
 
 from wiseale.data.dataset import Array, Progress
 from wiseale.data.images.decode import Form
-from wiseale.data.images.decode_pool import BlockResult, Job, WorkerSetup, cores, decode_blocks
+from wiseale.data.images.decode_pool import BlockResult, Job, WorkerSetup, decode_blocks
 from wiseale.data.images.images import Listing, printable
 from wiseale.data.packs.pack import Pack, PackWriter, find_pack, open_pack
 from wiseale.errors import DataError
 from wiseale.platform.folders import cache_root
+from wiseale.platform.machine import cores
 
 _MAX_NAMED = 5  # bad images named in an error; the others are counted
 

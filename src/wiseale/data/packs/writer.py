@@ -27,7 +27,8 @@ import numpy.typing as npt
 from wiseale.data.dataset import Array
 from wiseale.data.packs.reader import FACTORS, IMAGES, MANIFEST, Manifest, Pack, find_pack, npy_header, open_pack
 from wiseale.errors import DataError
-from wiseale.platform.atomic_files import sha256
+from wiseale.platform.atomic_files import reserve_space, sha256, sync
+from wiseale.platform.locks import exclusive_lock
 
 _JOURNAL = "journal.jsonl"
 _BLOCK_ROWS, _BLOCK_BYTES = 32, 1 << 22  # small blocks keep all cores busy to the end, and a kill loses little work
@@ -68,7 +69,7 @@ class PackWriter:
     def __enter__(self) -> PackWriter:
         with self.writing(), ExitStack() as stack:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            stack.enter_context(_exclusive_lock(self.path.with_name(f"{self.path.name}.lock")))
+            stack.enter_context(exclusive_lock(self.path.with_name(f"{self.path.name}.lock"), wait=True))
             self.finished = find_pack(self.path, self.source) is not None
             if not self.finished:
                 self._check_replaceable()
@@ -128,11 +129,11 @@ class PackWriter:
             of_images, of_factors = (sha256(self._partial / name) for name in (IMAGES, FACTORS))
             Manifest(shape, self.source, of_images, of_factors, details).write(self._partial)
             for name in (IMAGES, FACTORS, MANIFEST, "."):
-                _sync(self._partial / name)
+                sync(self._partial / name)
             if self.path.exists():
                 self.path.rename(self._replaced)
             self._partial.rename(self.path)
-            _sync(self.path.parent)
+            sync(self.path.parent)
             (self.path / _JOURNAL).unlink()
             shutil.rmtree(self._replaced, ignore_errors=True)
         return open_pack(self.path)
@@ -166,7 +167,7 @@ class PackWriter:
         self._partial.mkdir()
         try:
             with self.images.open("wb") as file:
-                _preallocate(file, self.offset(self.n))
+                reserve_space(file, self.offset(self.n))
                 file.write(self._header)
         except OSError:
             shutil.rmtree(self._partial, ignore_errors=True)
@@ -234,33 +235,3 @@ def _write_all(file: BinaryIO, content: bytes) -> None:
     rest = memoryview(content)
     while rest:
         rest = rest[file.write(rest) :]
-
-
-def _preallocate(file: BinaryIO, size: int) -> None:
-    if hasattr(os, "posix_fallocate"):
-        os.posix_fallocate(file.fileno(), 0, size)
-    else:
-        file.truncate(size)
-
-
-def _sync(path: Path) -> None:
-    if os.name == "nt" and path.is_dir():
-        return  # Windows cannot open a folder
-    handle = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-@contextmanager
-def _exclusive_lock(path: Path) -> Iterator[None]:
-    """Hold an exclusive lock; the system releases it when the process dies."""
-    with path.open("a") as file:
-        try:
-            import fcntl
-
-            fcntl.flock(file, fcntl.LOCK_EX)
-        except ImportError:
-            pass  # Windows has no such lock: two processes would do the work twice
-        yield

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -19,6 +18,7 @@ from wiseale.data.dataset import Dataset, Preset, Progress, Rows
 from wiseale.data.packs.pack import Pack, pack_chunks
 from wiseale.data.sets.teapot_render import render
 from wiseale.platform.folders import cache_root
+from wiseale.platform.machine import cores
 
 Images = npt.NDArray[np.uint8]
 Factors = dict[str, npt.NDArray[np.float64]]
@@ -92,7 +92,7 @@ class Teapot(Settings):
 
     def chunks(self, start: int, stop: int, workers: int | None = None) -> Iterator[tuple[Images, Factors]]:
         """Yield images and factors in order, chunk by chunk, rendered by one thread per core."""
-        workers = workers or os.cpu_count() or 1
+        workers = workers or cores()
         parts = [(first, min(first + _CHUNK, stop)) for first in range(start, stop, _CHUNK)]
         with ThreadPoolExecutor(workers) as pool:
             waiting: deque[Future[Images]] = deque()

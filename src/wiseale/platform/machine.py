@@ -1,0 +1,57 @@
+"""This machine, as far as the operating system tells: cores, memory, page faults, network interface."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+
+def cores() -> int:
+    """Cores this process may use; all cores where the system (macOS, Windows) does not restrict processes to some."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def peak_memory_bytes() -> int | None:
+    """The most physical memory this process has held so far; None where the system does not tell."""
+    if sys.platform == "win32":
+        return _windows_peak_memory_bytes()
+    try:
+        import resource
+    except ImportError:
+        return None
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024  # macOS counts bytes, Linux KiB
+
+
+def major_page_faults() -> int:
+    """How often this process has waited for a page from the disk; always 0 where the system does not tell."""
+    try:
+        import resource
+    except ImportError:
+        return 0
+    return resource.getrusage(resource.RUSAGE_SELF).ru_majflt
+
+
+def loopback_interface() -> str | None:
+    """Name of the network interface that stays on this machine; None on Windows, which has no such name."""
+    return {"win32": None, "darwin": "lo0"}.get(sys.platform, "lo")
+
+
+if sys.platform == "win32":
+
+    def _windows_peak_memory_bytes() -> int:
+        import ctypes
+        from ctypes import c_size_t, c_uint32
+
+        class ProcessMemoryCounters(ctypes.Structure):
+            _fields_ = (
+                ("size", c_uint32),
+                ("page_faults", c_uint32),
+                ("peak_working_set", c_size_t),
+                ("rest", c_size_t * 7),
+            )
+
+        counters = ProcessMemoryCounters(size=ctypes.sizeof(ProcessMemoryCounters))
+        this_process = ctypes.c_void_p(-1)
+        ctypes.windll.kernel32.K32GetProcessMemoryInfo(this_process, ctypes.byref(counters), counters.size)
+        return int(counters.peak_working_set)

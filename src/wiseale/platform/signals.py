@@ -1,0 +1,23 @@
+"""Signals that ask a process to save and end, and how to send one to a process that we started.
+
+Windows cannot deliver SIGINT or SIGTERM to another process: Popen.terminate kills it. It can send Ctrl-Break to a
+process that leads a group of its own; Python shows it to that process as SIGBREAK.
+"""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+
+STOP_SIGNALS: tuple[int, ...] = tuple(
+    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGBREAK") if hasattr(signal, name)
+)
+"""On receiving one of these a run writes a checkpoint and ends."""
+
+NEW_GROUP: int = getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)
+"""``creationflags`` of a process that :func:`request_stop` will be used on; 0 except on Windows."""
+
+
+def request_stop(process: subprocess.Popen[bytes], number: int = signal.SIGTERM) -> None:
+    """Send the signal, on Windows Ctrl-Break instead, to a process started with ``creationflags=NEW_GROUP``."""
+    process.send_signal(getattr(signal, "CTRL_BREAK_EVENT", number))
