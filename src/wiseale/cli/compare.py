@@ -47,7 +47,7 @@ def command(
     with spelled_as_options():
         comparison = prepare_comparison(base, objectives, seeds, out, evaluate_rows)
     with job_board(console) as board:
-        failures = comparison.carry_out(workers or default_workers(base.processes or 1), board.show)
+        failures = comparison.run(workers or default_workers(base.processes or 1), board.show)
     return present(comparison, failures, console)
 
 

@@ -34,12 +34,12 @@ def command(model: Path, form: str, out: Path) -> int:
             exported = export_onnx(codec, out)
         else:
             refuse_to_replace(out)
-            save_model(out, codec.model, codec.made_of)
+            save_model(out, codec.model, codec.model_config)
         known = Provenance()
         if (model / "model").is_dir():
             run = RunDirectory.open(model)
             known = Provenance(run.read_config(), run.read_evaluation())
-        write_text(out / "README.md", model_card(out.absolute().name, codec.made_of, known, exported))
+        write_text(out / "README.md", model_card(out.absolute().name, codec.model_config, known, exported))
     except OSError as error:
         raise ModelFileError(f"cannot write {out}: {error.strerror}") from None
     if exported is not None:

@@ -44,7 +44,7 @@ class Fitted:
 
     Attributes:
         model: on the device it was trained on.
-        made_of: its settings.
+        model_config: its settings.
         chosen: every training setting as it was used.
         history: one flat record per epoch, see :func:`flatten`.
         best_epoch: the epoch whose weights these are.
@@ -52,7 +52,7 @@ class Fitted:
     """
 
     model: Model
-    made_of: ModelConfig
+    model_config: ModelConfig
     chosen: TrainConfig
     history: History
     best_epoch: int
@@ -90,7 +90,7 @@ def fit_array(
     work.learner.finish()
     progress = work.learner.progress
     best = progress.best_epoch if work.learner.best is not None else progress.epoch
-    return Fitted(work.learner.model, work.made_of, chosen, journal.history, best, describe(dataset))
+    return Fitted(work.learner.model, work.model_config, chosen, journal.history, best, describe(dataset))
 
 
 def choose_epochs(

@@ -64,7 +64,7 @@ class Comparison:
         """Where a run lives."""
         return self.out / "runs" / system.folder / f"seed-{seed}"
 
-    def carry_out(self, workers: int, show: Show) -> list[Failure]:
+    def run(self, workers: int, show: Show) -> list[Failure]:
         """Train and evaluate what is missing; the request is kept, and another one in the same place refused."""
         self._keep_request()
         return run_jobs(self.jobs(), workers, show)
@@ -81,7 +81,7 @@ class Comparison:
 
     def unfinished(self) -> list[Failure]:
         """Runs without an evaluation: they failed, were stopped, or have not begun."""
-        return [Failure(job, job.last_words) for job in self.jobs() if not RunDirectory(job.out).evaluation.exists()]
+        return [Failure(job, job.last_log_line) for job in self.jobs() if not RunDirectory(job.out).evaluation.exists()]
 
     def _keep_request(self) -> None:
         request = {

@@ -40,7 +40,7 @@ class Job:
         return self.out.with_name(f"{self.out.name}.log")
 
     @property
-    def last_words(self) -> str:
+    def last_log_line(self) -> str:
         """The last line its processes printed."""
         if not self.log.exists():
             return "it has not begun"
@@ -107,7 +107,7 @@ def run_jobs(jobs: Sequence[Job], workers: int, show: Show) -> list[Failure]:
                         waiting.insert(0, job)  # its next step, if any, goes first
                     else:
                         states[job] = "failed"
-                        failures.append(Failure(job, job.last_words))
+                        failures.append(Failure(job, job.last_log_line))
                 show([*states.items()])
                 time.sleep(_POLL_SECONDS)
     finally:

@@ -84,8 +84,8 @@ def native() -> Native:
 def _loaded(compiler: str, folder: Path) -> ctypes.CDLL:
     """The library made of this source by this compiler for this machine; one that cannot be loaded is made again."""
     version = subprocess.run([compiler, "--version"], capture_output=True, timeout=_SECONDS, check=True).stdout
-    made_of = (_SOURCE.read_bytes(), version, repr((_ALWAYS, *_choices())).encode(), _machine().encode())
-    path = folder / f"kernels-{hashlib.sha256(b'|'.join(made_of)).hexdigest()[:20]}.so"
+    model_config = (_SOURCE.read_bytes(), version, repr((_ALWAYS, *_choices())).encode(), _machine().encode())
+    path = folder / f"kernels-{hashlib.sha256(b'|'.join(model_config)).hexdigest()[:20]}.so"
     if path.exists():
         with suppress(OSError, AttributeError):
             return _load(path)

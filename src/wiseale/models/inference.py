@@ -19,10 +19,9 @@ from wiseale.divergences import kl_posterior_prior
 from wiseale.errors import DataError, RunError
 from wiseale.likelihoods import Bernoulli
 from wiseale.models.model_file import ModelConfig, load_model
-from wiseale.networks.model import Model, seeded
+from wiseale.networks.model import Model
 from wiseale.objectives.terms import Objective
 from wiseale.posterior import PointPosterior
-from wiseale.priors import OwnPrior
 from wiseale.randomness import generator, standard_normal
 
 Numbers = npt.NDArray[np.floating]
@@ -56,13 +55,13 @@ class Codec:
 
     Attributes:
         model: the model as it was trained, in float32.
-        made_of: its settings.
+        model_config: its settings.
         dtype: what is computed in, and the type of x_hat.
     """
 
-    def __init__(self, model: Model, made_of: ModelConfig) -> None:
+    def __init__(self, model: Model, model_config: ModelConfig) -> None:
         self.model = model.eval()
-        self.made_of = made_of
+        self.model_config = model_config
         self._device = next(model.parameters()).device
         exact = len(model.x_shape) == 1 and self._device.type != "mps"  # which has no float64
         self._torch_dtype = torch.float64 if exact else torch.float32
@@ -70,7 +69,7 @@ class Codec:
         self._network = copy.deepcopy(model).to(self._torch_dtype) if exact else model
 
     def __reduce__(self) -> tuple[type[Codec], tuple[Model, ModelConfig]]:
-        return type(self), (self.model, self.made_of)
+        return type(self), (self.model, self.model_config)
 
     def blocks(self, n: int) -> Iterator[slice]:
         """Slices of n rows, each small enough to be computed at once."""
@@ -132,7 +131,7 @@ class Codec:
 
     def _read(self, stored: Array) -> Tensor:
         """Stored rows in the network's units."""
-        x = as_x(stored, self.made_of.reading)
+        x = as_x(stored, self.model_config.reading)
         units = self.model.units
         return (x if units is None else units(x)).to(self._device, self._torch_dtype)
 
@@ -161,11 +160,8 @@ def draw_prior(model: Model, n: int, draws: torch.Generator) -> Tensor:
 
 
 def has_elbo(objective: Objective) -> bool:
-    """Whether :meth:`Codec.elbo` is right for its models: their encoder has a width and their prior is N(0, I)."""
-    if not objective.stochastic:
-        return False
-    with seeded(0):
-        return not isinstance(objective.build((1,), 1), OwnPrior)
+    """Whether :meth:`Codec.elbo` applies to its models: their encoder is stochastic and their prior is N(0, I)."""
+    return objective.stochastic and not objective.own_prior
 
 
 def open_codec(path: Path) -> Codec:

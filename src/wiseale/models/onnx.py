@@ -55,7 +55,7 @@ def export_onnx(codec: Codec, directory: Path) -> Exported:
     require_extra()
     refuse_to_replace(directory, ("encoder.onnx", "decoder.onnx"))
     model = copy.deepcopy(codec.model).cpu().eval()
-    outputs = ("mu", "sigma") if codec.made_of.stochastic else ("mu",)
+    outputs = ("mu", "sigma") if codec.model_config.stochastic else ("mu",)
     errors = {}
 
     def fill(temporary: Path) -> None:

@@ -26,12 +26,15 @@ class Terms:
         prior: the divergence of this objective from the prior, ().
         weight: what the prior is multiplied by.
         details: further terms by name, logged and never added to the loss.
+        elbo: the evidence lower bound of the batch, mean over observations, (); None: it follows from the
+            reconstruction and the KL between each posterior and N(0, I).
     """
 
     reconstruction: Tensor
     prior: Tensor
     weight: float
     details: Mapping[str, Tensor] = field(default_factory=dict)
+    elbo: Tensor | None = None
 
     @property
     def loss(self) -> Tensor:
@@ -93,9 +96,12 @@ class Objective(Protocol):
     couples_batch: ClassVar[bool]
     """Whether the loss of one observation depends on the others (ranks must then share their posteriors)."""
 
+    own_prior: ClassVar[bool]
+    """Whether the prior over codes is learned instead of N(0, I): ``build`` then returns an ``OwnPrior`` module."""
+
     @property
     def stochastic(self) -> bool:
-        """Whether the encoder has a width; without one z = mu."""
+        """Whether the encoder is stochastic; a deterministic one has no sigma and z = mu."""
         ...
 
     def build(self, x_shape: tuple[int, ...], latent_dim: int) -> ObjectiveCall:
@@ -116,12 +122,13 @@ class WeightedObjective(Settings):
     """What objectives without state share: they are what the loop calls, and their weight is one of their settings."""
 
     couples_batch: ClassVar[bool] = False
+    own_prior: ClassVar[bool] = False
     weight_setting: ClassVar[str | None] = None
     """Name of the field that holds the weight; None: the weight is 1."""
 
     @property
     def stochastic(self) -> bool:
-        """Whether the encoder has a width; where that is a setting, the system says so."""
+        """Whether the encoder is stochastic; objectives where that is a setting override this."""
         return True
 
     def build(self, x_shape: tuple[int, ...], latent_dim: int) -> ObjectiveCall:

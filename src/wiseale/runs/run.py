@@ -61,11 +61,11 @@ def start(asked: TrainConfig, out: Path, display: Display) -> Outcome:
         work = Work.prepare(resolved, dataset, world)
         take_weights(work.learner.model, resolved.init_from)
         if not world.leads:
-            return _carry_out(work, RunDirectory(out.absolute()), display)
+            return _run(work, RunDirectory(out.absolute()), display)
         complete = dataclasses.asdict(resolved) | {"resolved": work.facts}
         run = RunDirectory.create(out, complete, _environment(resolved, dataset.fingerprint))
         with run.locked():
-            return _carry_out(work, run, display)
+            return _run(work, run, display)
 
 
 def resume(path: Path, display: Display) -> Outcome:
@@ -92,7 +92,7 @@ def resume(path: Path, display: Display) -> Outcome:
             take_weights(work.learner.model, resolved.init_from)
         if world.leads:
             run.cut_after(work.learner.progress.epoch)
-        return _carry_out(work, run, display, _other_size(before.processes or 1, world.size))
+        return _run(work, run, display, _other_size(before.processes or 1, world.size))
 
 
 def _as_rank(asked: TrainConfig, world: World) -> TrainConfig:
@@ -134,7 +134,7 @@ def _use_threads(resolved: TrainConfig) -> None:
     torch.set_num_threads(resolved.threads)
 
 
-def _carry_out(work: Work, run: RunDirectory, display: Display, notes: Sequence[str] = ()) -> Outcome:
+def _run(work: Work, run: RunDirectory, display: Display, notes: Sequence[str] = ()) -> Outcome:
     """Train to the end or to an interruption, then write the model; the notes are shown first."""
     if work.world.leads:
         display.started(run.read_config() | {"processes": work.world.size, "notes": [*notes, *_notes(work)]})
@@ -149,7 +149,7 @@ def _carry_out(work: Work, run: RunDirectory, display: Display, notes: Sequence[
         return Outcome(run.path, recorder.signal)
     if work.world.leads:
         save_checkpoint(run.checkpoints, work.learner)
-        save_model(run.model, work.learner.finish(), work.made_of)
+        save_model(run.model, work.learner.finish(), work.model_config)
     return Outcome(run.path)
 
 

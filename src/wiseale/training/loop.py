@@ -189,9 +189,9 @@ class _Step:
 
     @classmethod
     def of(cls, terms: Terms, posterior: Posterior, loss: Tensor) -> _Step:
-        details = {name: value.detach() for name, value in terms.details.items()}
-        # The loss comes last, so that a divergence is reported of the term that caused it.
-        others = {**details, "loss": loss.detach()}
+        elbo = {} if terms.elbo is None else {"elbo": terms.elbo}
+        # The loss comes last, so that a divergence is reported for the term that caused it.
+        others = {name: value.detach() for name, value in {**terms.details, **elbo, "loss": loss}.items()}
         return cls(terms.reconstruction.detach(), terms.prior.detach(), posterior.detach(), others)
 
 
@@ -220,7 +220,7 @@ def _add(values: Tensor, names: list[str], counters: list[int], sums: dict[str, 
             if not math.isfinite(value):
                 _diverged(f"{name} is {value}", where.format(counter))
             sums[name] = sums.get(name, 0.0) + value
-        if "kl_posterior_prior" in sums and "elbo" not in names:  # an objective with a bound of its own names it
+        if "kl_posterior_prior" in sums and "elbo" not in names:  # unless the objective computes its own
             sums["elbo"] = -(sums["reconstruction"] + sums["kl_posterior_prior"])
 
 

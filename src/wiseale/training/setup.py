@@ -29,7 +29,7 @@ class Work:
     train: Batches
     held_out: Batches | None
     plan: Plan
-    made_of: ModelConfig
+    model_config: ModelConfig
     facts: dict[str, Any]
     world: World
 
@@ -40,7 +40,7 @@ class Work:
         train_rows, held_rows = split_rows(len(dataset.train), resolved.held_out, resolved.seed)
         plan = make_plan(resolved)
         objective = make_objective(resolved.objective).at_scale(plan.batch_size, len(train_rows))
-        made_of = ModelConfig(
+        model_config = ModelConfig(
             network=resolved.network,
             likelihood=resolved.likelihood,
             objective=resolved.objective,
@@ -53,7 +53,7 @@ class Work:
             data_fingerprint=dataset.fingerprint,
         )
         with seeded(derive_seed(resolved.seed, "weights")):
-            model = made_of.build()
+            model = model_config.build()
             called = objective.build(dataset.x_shape, resolved.latent_dim)
         model.units = fit_units(dataset, train_rows)
         learner = Learner.fresh(model, called, plan.lr)
@@ -80,7 +80,7 @@ class Work:
             )
 
         held_out = batches(held_rows) if len(held_rows) else None
-        return cls(learner, batches(train_rows), held_out, plan, made_of, facts, world)
+        return cls(learner, batches(train_rows), held_out, plan, model_config, facts, world)
 
 
 def take_weights(model: Model, init_from: str | None) -> None:

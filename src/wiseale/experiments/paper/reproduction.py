@@ -66,7 +66,7 @@ def run_experiment(
     common = {"data_root": str(data_root) if data_root else None, "logger": logger}
     comparisons = EXPERIMENTS[name].comparisons(scale, out / name, data, **common)
     for comparison in comparisons:
-        comparison.carry_out(workers, show)
+        comparison.run(workers, show)
     return Outcome(name, tuple(comparisons), note)
 
 
