@@ -8,6 +8,7 @@ from wiseale.data import Rows
 from wiseale.evaluation.case import Case
 from wiseale.evaluation.encoded import Encoded, encode
 from wiseale.likelihoods import Gaussian
+from wiseale.networks.model import IdentityStandardizer
 from wiseale.posterior import Posterior
 from wiseale.training.batches import Batches
 
@@ -27,7 +28,7 @@ class LinearGaussian(nn.Module):
         self.x_shape, self.latent_dim, self.x_sigma = (x_dim,), latent_dim, x_sigma
         self.prior = None
         self.shift, self.widen = shift, widen
-        self.stochastic, self.sigma_min, self.units = True, 1e-4, None
+        self.stochastic, self.sigma_min, self.units = True, 1e-4, IdentityStandardizer()
         self.largest_block = 0
 
     def encode(self, x):
@@ -58,7 +59,7 @@ class Decoder(nn.Module):
     def __init__(self, function, x_shape, latent_dim, x_sigma=1.0):
         super().__init__()
         self.function, self.x_shape, self.latent_dim, self.x_sigma = function, x_shape, latent_dim, x_sigma
-        self.stochastic, self.sigma_min, self.units = True, 1e-4, None
+        self.stochastic, self.sigma_min, self.units = True, 1e-4, IdentityStandardizer()
         self.prior = None
 
     def decode(self, z):

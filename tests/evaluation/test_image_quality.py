@@ -60,7 +60,8 @@ def test_psnr_of_a_constant_error():
 
 def quality(x, x_hat, units=None):
     model = Decoder(lambda z: z.view(-1, *x.shape[1:]), x.shape[1:], x[0].size)
-    model.units = units
+    if units is not None:
+        model.units = units
     codes = torch.from_numpy(np.asarray(x_hat, np.float32)).flatten(1)
     return image_quality(case_of(model, x, Posterior(codes, torch.full_like(codes, 1e-9))), ignore)
 

@@ -53,7 +53,7 @@ class Encoded:
 
     def in_user_units(self, x: torch.Tensor) -> torch.Tensor:
         """x as the user gave it."""
-        return x if self.model.units is None else self.model.units.inverse(x)
+        return self.model.units.inverse(x)
 
 
 def encode_run(path: Path, data: str | None = None, most: int = MOST_ROWS) -> Encoded:

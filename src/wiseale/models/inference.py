@@ -110,8 +110,7 @@ class Codec:
             if isinstance(likelihood, Bernoulli) and not bool(((x >= 0) & (x <= 1)).all()):
                 raise DataError("a Bernoulli likelihood scores values between 0 and 1 only: X has others")
             log_likelihood += likelihood.log_prob(x)
-        units = self.model.units
-        log_jacobian = 0.0 if units is None else units.log_jacobian(self.model.x_shape)
+        log_jacobian = self.model.units.log_jacobian(self.model.x_shape)
         return (log_likelihood / SCORE_DRAWS - kl_posterior_prior(posterior) + log_jacobian).cpu().numpy()
 
     @torch.inference_mode()
@@ -131,14 +130,12 @@ class Codec:
 
     def _read(self, stored: Array) -> Tensor:
         """Stored rows in the network's units."""
-        x = as_x(stored, self.model_config.reading)
-        units = self.model.units
-        return (x if units is None else units(x)).to(self._device, self._torch_dtype)
+        x: Tensor = self.model.units(as_x(stored, self.model_config.reading))
+        return x.to(self._device, self._torch_dtype)
 
     def _write(self, x: Tensor) -> Numbers:
         """From the network's units to the user's, in :attr:`dtype`; a large offset is added in float64."""
-        units = self.model.units
-        result: Numbers = (x.cpu() if units is None else units.inverse(x.cpu())).numpy().astype(self.dtype, copy=False)
+        result: Numbers = self.model.units.inverse(x.cpu()).numpy().astype(self.dtype, copy=False)
         return result
 
 

@@ -30,7 +30,7 @@ class ModelConfig:
 
     Attributes:
         standardized: whether the model holds the mean and scale of its data.
-        stochastic: whether its encoder has a width.
+        stochastic: whether its encoder is stochastic.
         reading: how stored numbers become x.
         columns: names of a table's features, in order; empty where they have none.
         data_fingerprint: of what it was trained on; empty where that is not known.
@@ -104,7 +104,7 @@ def load_model(directory: Path) -> tuple[Model, ModelConfig]:
             model = model_config.build()
             model.prior = model_config.build_prior()
         state = load_file(directory / "model.safetensors")
-        if model.units is not None:
+        if model_config.standardized:
             model.units = Standardizer(state["units.mean"], state["units.scale"])
         model.load_state_dict(state)
     except (SafetensorError, OSError) as error:
