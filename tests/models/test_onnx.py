@@ -13,6 +13,7 @@ import torch
 from wiseale import AutoEncoder, config, load, registry
 from wiseale.cli import main
 from wiseale.errors import ConfigError, ModelFileError
+from wiseale.evaluation.provenance import provenance
 from wiseale.models import onnx as export
 from wiseale.models.card import Provenance, model_card
 from wiseale.models.inference import Codec, open_codec
@@ -183,8 +184,7 @@ def test_an_exported_model_loads(capsys, tmp_path, run_directory):
 
 
 def test_the_card_tells_what_the_run_knows(run_directory):
-    run = RunDirectory.open(run_directory)
-    known = Provenance(run.read_config(), run.read_evaluation())
+    known = provenance(RunDirectory.open(run_directory))
     model_config = open_codec(run_directory).model_config
     card = model_card("mine", model_config, known)
     _, header, body = card.split("---\n", 2)

@@ -27,7 +27,7 @@ class Silent:
     def loading(self, done, total):
         pass
 
-    def started(self, facts):
+    def started(self, record, notes):
         pass
 
     def step(self, epoch, step_in_epoch, steps_per_epoch, terms):

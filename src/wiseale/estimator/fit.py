@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-import re
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -17,13 +16,14 @@ from wiseale.data.dataset import Array, Dataset, Rows, Scaling
 from wiseale.data.defaults import choose_preset, describe, holds_only
 from wiseale.data.fingerprint import fingerprint
 from wiseale.data.finite import row_blocks
-from wiseale.errors import DataError, DivergenceError
+from wiseale.errors import DataError
 from wiseale.likelihoods import BernoulliFamily
 from wiseale.models.model_file import ModelConfig
 from wiseale.networks.model import Model
 from wiseale.training.learner import Learner
-from wiseale.training.loop import EpochRecord, fit
+from wiseale.training.loop import fit
 from wiseale.training.plan import held_out_count, resolve
+from wiseale.training.records import EpochRecord
 from wiseale.training.setup import Work
 
 LEAST_STEPS = 3_000
@@ -82,11 +82,8 @@ def fit_array(
     work = Work.prepare(chosen, dataset)
     journal = _Memory(chosen, verbose)
     if verbose:
-        print(f"{describe(dataset)}; {work.facts['parameters']:,} parameters", flush=True)
-    try:
-        fit(work.learner, work.train, work.held_out, work.plan, journal)
-    except DivergenceError as error:
-        raise DivergenceError(re.sub(r"--([a-z-]+)", lambda m: m[1].replace("-", "_"), str(error))) from None
+        print(f"{describe(dataset)}; {work.facts.parameters:,} parameters", flush=True)
+    fit(work.learner, work.train, work.held_out, work.plan, journal)
     work.learner.finish()
     progress = work.learner.progress
     best = progress.best_epoch if work.learner.best is not None else progress.epoch
@@ -109,11 +106,11 @@ def choose_epochs(
     return max_epochs, wait
 
 
-def flatten(record: Mapping[str, Any]) -> dict[str, Any]:
+def flatten(record: EpochRecord) -> dict[str, Any]:
     """An epoch as one flat record: epoch, step, lr, warmup, train_loss, …, held_out_loss, …; nats per observation."""
-    flat = {name: record[name] for name in ("epoch", "step", "lr", "warmup")}
+    flat = {name: getattr(record, name) for name in ("epoch", "step", "lr", "warmup")}
     for split in ("train", "held_out"):
-        flat |= {f"{split}_{name}": value for name, value in (record[split] or {}).items()}
+        flat |= {f"{split}_{name}": value for name, value in (getattr(record, split) or {}).items()}
     return flat
 
 
@@ -159,7 +156,7 @@ class _Memory:
         pass
 
     def epoch(self, record: EpochRecord) -> None:
-        self.history.append(flatten(asdict(record)))
+        self.history.append(flatten(record))
         if not self._verbose:
             return
         now = time.monotonic()

@@ -38,9 +38,9 @@ def load(path: str | os.PathLike[str]) -> AutoEncoder:
     estimator.seed_, estimator.history_ = 0, []
     if (directory / "model").is_dir():
         run = RunDirectory.open(directory)
-        stored = run.read_config()
-        estimator.set_params(**{name: stored[name] for name in _TRAINED_WITH}, random_state=stored["seed"])
-        estimator.seed_ = stored["seed"]
+        settings = run.read_record().settings
+        estimator.set_params(**{name: getattr(settings, name) for name in _TRAINED_WITH}, random_state=settings.seed)
+        estimator.seed_ = settings.seed
         estimator.history_ = [flatten(record) for record in run.read_metrics()]
     estimator.n_epochs_ = len(estimator.history_)
     return estimator

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from wiseale.config import TrainConfig, from_values
+from wiseale.config import TrainConfig
 from wiseale.data import Dataset, Rows, load_dataset
 from wiseale.data.dataset import Array
 from wiseale.errors import DataError, RunError
@@ -61,15 +61,14 @@ def encode_run(path: Path, data: str | None = None, most: int = MOST_ROWS) -> En
     run = RunDirectory.open(path)
     if not run.finished:
         raise RunError(f"{path} has not finished: continue it with `wiseale resume {path}` first")
-    stored = run.read_config()
-    facts = stored.pop("resolved")
-    settings = from_values(TrainConfig, stored)
+    record = run.read_record()
+    settings = record.settings
     root = Path(settings.data_root) if settings.data_root else None
     dataset = load_dataset(data or settings.data, root)
     model, _ = load_model(run.model)
     if dataset.x_shape != model.x_shape:
         raise DataError(f"{data or settings.data} has rows of shape {dataset.x_shape}, the model takes {model.x_shape}")
-    if data is None and dataset.fingerprint != facts["data_fingerprint"]:
+    if data is None and dataset.fingerprint != record.facts.data_fingerprint:
         raise DataError(f"{settings.data} has changed since the run was made: give the data to use with --data")
     rows, split = _unseen(dataset, settings, other=data is not None)
     rows = rows.take(np.arange(min(most, len(rows))))

@@ -1,4 +1,4 @@
-"""Objectives × seeds on one dataset: what runs, what came of it, and the mean and interval over seeds."""
+"""A comparison of systems over several seeds on one dataset: its runs, its results, and means with intervals."""
 
 from __future__ import annotations
 
@@ -14,9 +14,11 @@ from typing import Any
 
 from wiseale.config import TrainConfig, from_values
 from wiseale.errors import RunError
+from wiseale.evaluation.record import Evaluation
 from wiseale.experiments.jobs import Failure, Job, Show, run_jobs
 from wiseale.platform.atomic_files import to_json, write_text
-from wiseale.runs.directory import RunDirectory
+from wiseale.runs.directory import RunDirectory, read
+from wiseale.training.records import EpochRecord
 
 # Two-sided 95 % quantiles of Student's t by degrees of freedom; beyond the table the normal one is close enough.
 _T = (12.7062, 4.30265, 3.18245, 2.77645, 2.57058, 2.44691, 2.36462, 2.30600, 2.26216, 2.22814)
@@ -24,7 +26,7 @@ _T = (12.7062, 4.30265, 3.18245, 2.77645, 2.57058, 2.44691, 2.36462, 2.30600, 2.
 
 @dataclass(frozen=True)
 class System:
-    """One contender: a name for people, its objective, and training settings of its own."""
+    """One system to compare: its name in tables, its objective, and training settings of its own."""
 
     name: str
     objective: str
@@ -65,7 +67,7 @@ class Comparison:
         return self.out / "runs" / system.folder / f"seed-{seed}"
 
     def run(self, workers: int, show: Show) -> list[Failure]:
-        """Train and evaluate what is missing; the request is kept, and another one in the same place refused."""
+        """Train and evaluate what is missing; a directory that holds another comparison is refused."""
         self._keep_request()
         return run_jobs(self.jobs(), workers, show)
 
@@ -129,24 +131,27 @@ class Result:
     path: Path
 
     @property
-    def measures(self) -> dict[str, float | None]:
-        """What evaluation found."""
-        evaluation = json.loads(RunDirectory(self.path).evaluation.read_text(encoding="utf-8"))
-        measures: dict[str, float | None] = evaluation["measures"]
-        return measures
+    def directory(self) -> RunDirectory:
+        """The run's files."""
+        return RunDirectory(self.path)
+
+    @property
+    def evaluation(self) -> Evaluation:
+        """What `wiseale evaluate` wrote."""
+        return read(Evaluation, self.directory.evaluation)
 
     @property
     def training_measures(self) -> dict[str, float]:
-        """What the training itself tells: the last epoch's ELBO, and the time a thousand rows take."""
-        last = self.metrics[-1]["train"]
-        rates = [record["samples_per_second"] for record in RunDirectory(self.path).read_timing()]
+        """Measures of the training itself: the last epoch's ELBO, and seconds per thousand rows."""
+        last = self.metrics[-1].train
+        rates = [timing.samples_per_second for timing in self.directory.read_timing()]
         found = {"seconds_per_thousand_rows": 1000 / median(rates)}
         return found | ({"training_elbo": last["elbo"]} if "elbo" in last else {})
 
     @property
-    def metrics(self) -> list[dict[str, Any]]:
+    def metrics(self) -> list[EpochRecord]:
         """One record per epoch."""
-        return RunDirectory(self.path).read_metrics()
+        return self.directory.read_metrics()
 
 
 @dataclass(frozen=True)
@@ -186,7 +191,7 @@ def summarize(results: Sequence[Result]) -> Summary:
     collected: dict[str, dict[str, list[float]]] = {}
     for result in results:
         of_system = collected.setdefault(result.system.name, {})
-        for name, value in (result.measures | result.training_measures).items():
+        for name, value in (result.evaluation.measures | result.training_measures).items():
             if value is not None:
                 of_system.setdefault(name, []).append(float(value))
     return {system: {name: estimate(v) for name, v in measures.items()} for system, measures in collected.items()}

@@ -57,22 +57,23 @@ def _curves(figures: Path, by_system: dict[str, list[Result]]) -> Drawn:
 def _plane(figures: Path, results: Sequence[Result]) -> Drawn | None:
     summary = summarize(results)
     placed = {}
-    for name, measures in summary.items():
-        if "kl_aggregate_mc" not in measures:
+    for name, estimates in summary.items():
+        if "kl_aggregate_mc" not in estimates:
             continue
         runs = [result for result in results if result.system.name == name]
-        points = [(run.measures["kl_aggregate_mc"], run.measures["reconstruction"]) for run in runs]
+        found = [run.evaluation.measures for run in runs]
+        points = [(measures["kl_aggregate_mc"], measures["reconstruction"]) for measures in found]
         placed[name] = Placed(
             _family(runs[0].system.objective),
-            (measures["kl_aggregate_mc"].mean, measures["reconstruction"].mean),
+            (estimates["kl_aggregate_mc"].mean, estimates["reconstruction"].mean),
             [(x, y) for x, y in points if x is not None and y is not None],
         )
     if not placed:
         return None
     caption = (
         "Reconstruction against distance of the aggregate posterior from the prior: means over seeds, single seeds "
-        "small; lines join the weights of one system. Lower left is better. A system whose encoder has no width, or "
-        "whose prior is not N(0, I), has no place here."
+        "small; lines join the weights of one system. Lower left is better. A deterministic encoder or a prior "
+        "other than N(0, I) has no place here."
     )
     return drawn(rate_distortion(placed), figures, "rate_distortion", caption)
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Literal
 
 from matplotlib.figure import Figure
 
 from wiseale.figures.style import legend_below, line_look, new_figure, point_look
+from wiseale.training.records import EpochRecord
 
 PANELS = (
     ("reconstruction", "reconstruction error"),
@@ -15,11 +16,11 @@ PANELS = (
     ("elbo", "ELBO"),
 )
 
-Records = Sequence[Mapping[str, Any]]
-"""The lines of a run's metrics.jsonl."""
+Records = Sequence[EpochRecord]
+"""The epochs of a run."""
 
 
-def training_curves(systems: Mapping[str, Sequence[Records]], part: str = "train") -> Figure:
+def training_curves(systems: Mapping[str, Sequence[Records]], part: Literal["train", "held_out"] = "train") -> Figure:
     """A line for each system, the mean over its runs, and a band over their range, as far as all of them went.
 
     A term that a system has not got, as a deterministic encoder has no KL, is left out of its panel.
@@ -28,9 +29,9 @@ def training_curves(systems: Mapping[str, Sequence[Records]], part: str = "train
     axes = figure.subplots(1, len(PANELS), squeeze=False)[0]
     for (term, title), ax in zip(PANELS, axes, strict=True):
         for number, (name, runs) in enumerate(systems.items()):
-            by_epoch = [epoch for epoch in zip(*runs, strict=False) if all(term in run[part] for run in epoch)]
-            epochs = [epoch[0]["epoch"] for epoch in by_epoch]
-            values = [[run[part][term] for run in epoch] for epoch in by_epoch]
+            by_epoch = [epoch for epoch in zip(*runs, strict=False) if all(term in getattr(run, part) for run in epoch)]
+            epochs = [epoch[0].epoch for epoch in by_epoch]
+            values = [[getattr(run, part)[term] for run in epoch] for epoch in by_epoch]
             colour, dash = line_look(number)
             mean = [sum(of_runs) / len(of_runs) for of_runs in values]
             marker = point_look(number)[1] if len(epochs) == 1 else None  # a line of one point cannot be seen

@@ -1,14 +1,15 @@
-"""The README.md beside an exported model, in Hugging Face's form, filled from what is known of it."""
+"""The model card: README.md beside an exported model, in the form Hugging Face reads."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import wiseale
 from wiseale import config
+from wiseale.config import TrainConfig
 from wiseale.models.model_file import ModelConfig
 from wiseale.models.onnx import Exported
 from wiseale.objectives import make_objective
@@ -16,26 +17,33 @@ from wiseale.objectives import make_objective
 
 @dataclass(frozen=True)
 class Provenance:
-    """What a run knows of its model beyond the model itself; empty for a model without a run.
+    """How a model was trained and evaluated; empty for a model without a run.
 
     Attributes:
-        settings: the run's complete configuration.
-        evaluation: what ``wiseale evaluate`` wrote.
+        settings: the run's complete settings.
+        prior_weight: what the prior was multiplied by.
+        n_train: rows trained on.
+        n_held_out: rows held out.
+        measures: what ``wiseale evaluate`` measured, by name; None where it could not.
+        evaluated_on: the number and kind of the rows evaluated: ``"2,000 rows (test)"``.
     """
 
-    settings: dict[str, Any] = field(default_factory=dict)
-    evaluation: dict[str, Any] = field(default_factory=dict)
+    settings: TrainConfig | None = None
+    prior_weight: float | None = None
+    n_train: int | None = None
+    n_held_out: int | None = None
+    measures: Mapping[str, float | None] = field(default_factory=dict)
+    evaluated_on: str = ""
 
     @property
     def data(self) -> str:
-        """What it was trained on; of a path the name alone, the rest is nobody's business."""
-        return Path(str(self.settings.get("data", ""))).name
+        """What the model was trained on; of a path only the name, because folders may be private."""
+        return Path(self.settings.data).name if self.settings else ""
 
     @property
-    def measures(self) -> dict[str, float]:
+    def measured(self) -> dict[str, float]:
         """Measures that have a value, by name."""
-        found = self.evaluation.get("measures", {})
-        return {name: value for name, value in found.items() if isinstance(value, int | float)}
+        return {name: value for name, value in self.measures.items() if value is not None}
 
 
 def model_card(name: str, model_config: ModelConfig, known: Provenance, onnx: Exported | None = None) -> str:
@@ -82,11 +90,11 @@ def _header(name: str, objective: str, known: Provenance, onnx: Exported | None)
     """YAML between rules; every value is written as JSON, which YAML reads."""
     tags = ["wiseale", "autoencoder", "representation-learning", objective, *(["onnx"] if onnx else [])]
     lines = ["library_name: wiseale", "pipeline_tag: feature-extraction", f"tags: {json.dumps(tags)}"]
-    if known.measures:
+    if known.measured:
         result = {
             "task": {"type": "feature-extraction"},
             "dataset": {"name": known.data or "unknown", "type": known.data or "unknown"},
-            "metrics": [{"type": key, "value": value} for key, value in known.measures.items()],
+            "metrics": [{"type": key, "value": value} for key, value in known.measured.items()],
         }
         lines.append(f"model-index: {json.dumps([{'name': name, 'results': [result]}], ensure_ascii=False)}")
     return "\n".join(["---", *lines, "---"])
@@ -120,32 +128,31 @@ def _model_facts(model_config: ModelConfig) -> dict[str, str]:
 
 
 def _data_facts(model_config: ModelConfig, known: Provenance) -> dict[str, str]:
-    resolved = known.settings.get("resolved", {})
     return {
         "data": f"`{known.data}`" if known.data else "not recorded",
         "SHA-256 of its content": f"`{model_config.data_fingerprint}`"
         if model_config.data_fingerprint
         else "not recorded",
-        **({"rows trained on": f"{resolved['n_train']:,}"} if "n_train" in resolved else {}),
-        **({"rows held out": f"{resolved['n_held_out']:,}"} if "n_held_out" in resolved else {}),
+        **({} if known.n_train is None else {"rows trained on": f"{known.n_train:,}"}),
+        **({} if known.n_held_out is None else {"rows held out": f"{known.n_held_out:,}"}),
     }
 
 
 def _training(known: Provenance) -> str:
     names = ("batch_size", "max_epochs", "lr", "lr_schedule", "prior_warmup", "patience", "seed", "precision")
-    facts = {name: f"`{known.settings[name]}`" for name in names if name in known.settings}
-    weight = known.settings.get("resolved", {}).get("prior_weight")
-    if weight is not None:
-        facts["effective prior weight"] = f"`{weight:g}`"
-    return _table(facts) if facts else "Not recorded."
+    if known.settings is None:
+        return "Not recorded."
+    facts = {name: f"`{getattr(known.settings, name)}`" for name in names}
+    if known.prior_weight is not None:
+        facts["effective prior weight"] = f"`{known.prior_weight:g}`"
+    return _table(facts)
 
 
 def _evaluation(known: Provenance) -> str:
-    if not known.measures:
+    if not known.measured:
         return "Not evaluated."
-    about = f"On {known.evaluation.get('n_eval', 0):,} rows ({known.evaluation.get('split', 'unknown')}); nats per "
-    about += "observation unless the name says otherwise."
-    return f"{about}\n\n" + _table({key: f"{value:.6g}" for key, value in known.measures.items()})
+    about = f"On {known.evaluated_on}; nats per observation unless the name says otherwise."
+    return f"{about}\n\n" + _table({key: f"{value:.6g}" for key, value in known.measured.items()})
 
 
 def _onnx_usage(model_config: ModelConfig, onnx: Exported) -> str:

@@ -1,10 +1,9 @@
-"""From resolved settings and data to what the loop needs: a learner at step 0, its batches, the plan."""
+"""Builds what the training loop needs from resolved settings and data: a learner at step 0, batches, the plan."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +18,7 @@ from wiseale.randomness import derive_seed
 from wiseale.training.batches import Batches, fit_units
 from wiseale.training.learner import Learner
 from wiseale.training.plan import Plan, make_plan, split_rows
+from wiseale.training.records import RunFacts
 
 
 @dataclass
@@ -30,7 +30,7 @@ class Work:
     held_out: Batches | None
     plan: Plan
     model_config: ModelConfig
-    facts: dict[str, Any]
+    facts: RunFacts
     world: World
 
     @classmethod
@@ -58,16 +58,16 @@ class Work:
         model.units = fit_units(dataset, train_rows)
         learner = Learner.fresh(model, called, plan.lr)
         learner.modules.to(resolved.device)
-        facts = {
-            "prior_weight": objective.effective_weight(plan.batch_size, len(train_rows)),
-            "steps_per_epoch": len(train_rows) // plan.batch_size,
-            "n_train": len(train_rows),
-            "n_held_out": len(held_rows),
-            "x_shape": list(dataset.x_shape),
-            "parameters": parameter_count(learner.modules),
-            "standardized": dataset.scaling,
-            "data_fingerprint": dataset.fingerprint,
-        }
+        facts = RunFacts(
+            prior_weight=objective.effective_weight(plan.batch_size, len(train_rows)),
+            steps_per_epoch=len(train_rows) // plan.batch_size,
+            n_train=len(train_rows),
+            n_held_out=len(held_rows),
+            x_shape=dataset.x_shape,
+            parameters=parameter_count(learner.modules),
+            standardized=dataset.scaling,
+            data_fingerprint=dataset.fingerprint,
+        )
 
         def batches(rows: npt.NDArray[np.int64]) -> Batches:
             return Batches(
@@ -84,7 +84,7 @@ class Work:
 
 
 def take_weights(model: Model, init_from: str | None) -> None:
-    """Give a model the weights of a finished run's, or of a model file's; its own units stay."""
+    """Copy the weights of a finished run or a model directory into a model; it keeps its own standardizer."""
     if init_from is None:
         return
     source, _ = load_model(Path(init_from))
