@@ -6,17 +6,21 @@ import json
 import math
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from statistics import fmean, median, stdev
 from typing import Any
 
 from wiseale.config import TrainConfig, from_values
+from wiseale.data import Dataset
+from wiseale.data.shared import shared
 from wiseale.errors import RunError
 from wiseale.evaluation.record import Evaluation
 from wiseale.experiments.jobs import Failure, Job, Show, run_jobs
 from wiseale.platform.atomic_files import to_json, write_text
+from wiseale.platform.folders import default_data_root
 from wiseale.runs.directory import RunDirectory, read
 from wiseale.training.records import EpochRecord
 
@@ -70,6 +74,14 @@ class Comparison:
         """Train and evaluate what is missing; a directory that holds another comparison is refused."""
         self._keep_request()
         return run_jobs(self.jobs(), workers, show)
+
+    @contextmanager
+    def shared_data(self, dataset: Dataset) -> Iterator[None]:
+        """Inside, the runs and the figures read this dataset instead of parsing the user's file again."""
+        self._keep_request()
+        root = Path(self.base.data_root) if self.base.data_root else default_data_root()
+        with shared(dataset, self.base.data, root, self.out / ".data"):
+            yield
 
     def results(self) -> list[Result]:
         """What is done so far."""
