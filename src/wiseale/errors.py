@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 class WiseAleError(Exception):
-    """Something the user can put right: the message says what, where, and what to do."""
+    """An error the user can repair: the message says what is wrong, where, and what to do."""
 
 
 class ConfigError(WiseAleError):

@@ -1,4 +1,4 @@
-"""A trained model on files: rows to codes, codes to rows, new rows; memory is bounded by a block."""
+"""Applies a trained model to files, block by block: rows to codes, codes to rows, and samples."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _write_x(codec: Codec, blocks: Iterable[Array], out: Path, n: int | None, pr
 
 
 def code_names(latent_dim: int) -> tuple[str, ...]:
-    """What a table calls the codes."""
+    """The names of the code columns in a table: z0, z1, ..., one for each dimension."""
     return tuple(f"z{k}" for k in range(latent_dim))
 
 

@@ -26,7 +26,7 @@ _FILES = {"model.safetensors", "config.json"}
 
 @dataclass(frozen=True)
 class ModelConfig:
-    """What a model is made of: complete specs, so that later changes of a default change no saved model.
+    """The settings a model is built from; specs are complete, so that changed defaults do not change saved models.
 
     Attributes:
         standardized: whether the model holds the mean and scale of its data.
@@ -80,7 +80,7 @@ def save_model(directory: Path, model: Model, model_config: ModelConfig) -> None
 
 
 def refuse_to_replace(directory: Path, files: Collection[str] = _FILES) -> None:
-    """An error where a new directory of these files would take the place of anything but an earlier one of them."""
+    """An error if ``directory`` holds anything but an earlier version of these files."""
     if not directory.exists():
         return
     if not directory.is_dir():
