@@ -23,9 +23,10 @@ from wiseale.networks.model import Model, seeded
 from wiseale.objectives import make_objective
 from wiseale.training.batches import Batches
 from wiseale.training.learner import Learner
-from wiseale.training.loop import EpochRecord, fit
+from wiseale.training.loop import fit
 from wiseale.training.optimiser import Adam
 from wiseale.training.plan import Plan, default_threads
+from wiseale.training.records import EpochRecord
 from wiseale.training.schedule import Constant
 from wiseale.training.threads import fastest_threads
 

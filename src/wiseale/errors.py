@@ -1,8 +1,13 @@
 """The errors a user can cause or repair; the command line prints each as one line and exits with code 2."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
 
 class WiseAleError(Exception):
-    """Something the user can put right: the message says what, where, and what to do."""
+    """An error the user can repair: the message says what is wrong, where, and what to do."""
 
 
 class ConfigError(WiseAleError):
@@ -22,7 +27,39 @@ class ModelFileError(WiseAleError):
 
 
 class DivergenceError(WiseAleError):
-    """Training produced a value that is not finite; the last good checkpoint stays."""
+    """Training produced a value that is not finite; checkpoints written before remain usable.
+
+    Attributes:
+        term: the term of the loss, or the name of the weights, that is not finite.
+        value: its value; None for weights.
+        step: the optimiser step, or for a held-out term the number of the batch.
+        epoch: the epoch of that step; None for held-out terms and weights.
+        held_out: whether the term is of held-out rows.
+        checkpoint: the newest checkpoint of the run; None where no checkpoint was due yet, or nothing is saved.
+        in_run: whether training writes a run directory.
+    """
+
+    def __init__(
+        self, term: str, value: float | None, step: int, epoch: int | None = None, held_out: bool = False
+    ) -> None:
+        super().__init__(term, value, step, epoch, held_out)
+        self.term, self.value, self.step, self.epoch, self.held_out = term, value, step, epoch, held_out
+        self.checkpoint: Path | None = None
+        self.in_run = False
+
+    def __str__(self) -> str:
+        return self.message(str)
+
+    def message(self, spell: Callable[[str], str]) -> str:
+        """The error in words; ``spell`` writes the name of a setting as the reader's interface does (``--lr``)."""
+        epoch = "" if self.epoch is None else f" (epoch {self.epoch})"
+        where = f"on held-out batch {self.step}" if self.held_out else f"at step {self.step}{epoch}"
+        what = f"the weights {self.term} are not finite" if self.value is None else f"{self.term} is {self.value}"
+        advice = f"try a lower {spell('lr')}, {spell('max_grad_norm')} 1, or a larger sigma_min in {spell('network')}"
+        saved = (
+            "no checkpoint was due yet" if self.checkpoint is None else f"the last good checkpoint is {self.checkpoint}"
+        )
+        return f"training diverged {where}: {what}; {advice}" + (f" ({saved})" if self.in_run else "")
 
 
 class ReportedByAnotherRankError(WiseAleError):

@@ -1,4 +1,4 @@
-"""p(z): what the codes are meant to look like."""
+"""Priors p(z) over codes: N(0, I), and the interface of objectives that learn their own."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class StandardNormal:
 
 @runtime_checkable
 class OwnPrior(Protocol):
-    """An objective's module whose prior is not N(0, I); it is kept with the model, as sampling needs it."""
+    """The module of an objective with ``own_prior``; it is saved with the model, because sampling needs it."""
 
     def sample_prior(self, n: int, generator: torch.Generator | None = None) -> Tensor:
         """Draw n codes, (n, d_z)."""

@@ -193,5 +193,7 @@ def test_divergence_keeps_the_last_good_checkpoint(capsys, table, tmp_path):
     code, _, err = run(capsys, "train", table, *arguments)
     assert code == 2
     assert "training diverged at step" in err
+    assert "try a lower --lr, --max-grad-norm 1" in err
+    assert "the last good checkpoint is" in err
     assert err.count("\n") == 1
     assert not (out / "model").exists()

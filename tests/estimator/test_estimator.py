@@ -26,6 +26,7 @@ from wiseale import AutoEncoder, load, registry
 from wiseale.cli import main
 from wiseale.data.defaults import LEAST_STEPS, MOST_STEPS, choose_epochs
 from wiseale.errors import ModelFileError, WiseAleError
+from wiseale.networks.model import IdentityStandardizer
 from wiseale.objectives import make_objective, objective_names
 
 RNG = np.random.default_rng(0)
@@ -122,7 +123,7 @@ def test_networks_and_likelihoods_are_chosen_from_the_data_and_shown():
         assert est.likelihood_.startswith(likelihood)
         assert est.network_ in repr(est)
         assert est.likelihood_ in repr(est)
-        assert (est.model_.units is None) == (likelihood == "bernoulli")
+        assert isinstance(est.model_.units, IdentityStandardizer) == (likelihood == "bernoulli")
     assert repr(AutoEncoder(latent_dim=3)) == "AutoEncoder(latent_dim=3)"
 
 

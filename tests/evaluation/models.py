@@ -6,10 +6,12 @@ from torch import nn
 
 from wiseale.data import Rows
 from wiseale.evaluation.case import Case
-from wiseale.evaluation.encoded import Encoded, encode
+from wiseale.evaluation.encoded import Encoded
 from wiseale.likelihoods import Gaussian
+from wiseale.models.inference import Codec
+from wiseale.models.model_file import ModelConfig
+from wiseale.networks.model import IdentityStandardizer
 from wiseale.posterior import Posterior
-from wiseale.training.batches import Batches
 
 
 class LinearGaussian(nn.Module):
@@ -27,8 +29,9 @@ class LinearGaussian(nn.Module):
         self.x_shape, self.latent_dim, self.x_sigma = (x_dim,), latent_dim, x_sigma
         self.prior = None
         self.shift, self.widen = shift, widen
-        self.stochastic, self.sigma_min, self.units = True, 1e-4, None
+        self.stochastic, self.sigma_min, self.units = True, 1e-4, IdentityStandardizer()
         self.largest_block = 0
+        self.device_marker = nn.Parameter(torch.zeros(()))
 
     def encode(self, x):
         precision = 1 + self.w.square().sum(0) / self.x_sigma**2
@@ -58,8 +61,9 @@ class Decoder(nn.Module):
     def __init__(self, function, x_shape, latent_dim, x_sigma=1.0):
         super().__init__()
         self.function, self.x_shape, self.latent_dim, self.x_sigma = function, x_shape, latent_dim, x_sigma
-        self.stochastic, self.sigma_min, self.units = True, 1e-4, None
+        self.stochastic, self.sigma_min, self.units = True, 1e-4, IdentityStandardizer()
         self.prior = None
+        self.device_marker = nn.Parameter(torch.zeros(()))
 
     def decode(self, z):
         return Gaussian(self.function(z), self.x_sigma)
@@ -67,10 +71,11 @@ class Decoder(nn.Module):
 
 def case_of(model, x, posterior=None, factors=None, circular=None, **settings):
     """A case of a model on rows; the posteriors are the model's own unless given."""
-    rows = Batches(Rows(np.asarray(x, np.float32)))
-    q = encode(model, rows) if posterior is None else posterior
-    encoded = Encoded(model, rows, q, model.sigma_min, "test", factors or {}, circular or {})
-    return Case(encoded, **settings)
+    codec = Codec(model, ModelConfig("", "", "", tuple(model.x_shape), model.latent_dim), exact=False)
+    rows = Rows(np.asarray(x, np.float32), factors=factors or {})
+    if posterior is None:
+        return Case(Encoded.of(codec, rows, "test", circular), **settings)
+    return Case(Encoded(codec, rows, posterior, "test", circular or {}), **settings)
 
 
 def case_of_posteriors(mu, sigma, **settings):

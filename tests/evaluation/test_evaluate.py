@@ -9,20 +9,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tests.evaluation.models import LinearGaussian, case_of
+from tests.evaluation.models import Decoder, LinearGaussian, case_of
 from torch.distributions import Categorical, Independent, MixtureSameFamily, Normal, kl_divergence
 
 from wiseale.cli.display import PlainDisplay
 from wiseale.config import TrainConfig
 from wiseale.data import Rows
-from wiseale.evaluation.case import Case
-from wiseale.evaluation.encoded import Encoded, encode, encode_run
+from wiseale.evaluation.encoded import BATCH, binarized, encode_run
 from wiseale.evaluation.evaluate import evaluate, measure
 from wiseale.likelihoods import GaussianFamily
 from wiseale.networks.mlp import Mlp
 from wiseale.networks.model import Model
+from wiseale.posterior import Posterior
 from wiseale.runs.run import start
-from wiseale.training.batches import Batches
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "measures.md"
 WAVES = "sine:n=64,n_test=450,length=32"
@@ -135,8 +134,7 @@ def test_every_measure_is_defined_in_the_documentation(waves, pictures):
 def deterministic_case(n=200, factors=None):
     torch.manual_seed(0)
     model = Model(Mlp(hidden=(8,)), (6,), 2, GaussianFamily(), stochastic=False).eval()
-    rows = Batches(Rows(np.random.default_rng(0).normal(size=(n, 6)).astype(np.float32)))
-    return Case(Encoded(model, rows, encode(model, rows), model.sigma_min, "test", factors or {}))
+    return case_of(model, np.random.default_rng(0).normal(size=(n, 6)), factors=factors)
 
 
 def test_a_deterministic_encoder_has_no_measure_that_needs_a_width():
@@ -170,7 +168,7 @@ def test_a_run_with_a_prior_of_its_own(tmp_path):
     encoded = encode_run(run)
     prior, q = encoded.model.prior, encoded.posterior
     generator = torch.Generator().manual_seed(0)
-    x = encoded.rows.read(torch.arange(450))
+    x = encoded.read(torch.arange(450))
     bounds = []
     with torch.no_grad():
         q_w = prior.encode_w(x)
@@ -214,3 +212,20 @@ def test_labels_in_words_are_taken_as_classes(tmp_path):
     assert result.measures["dci_informativeness_city"] >= 0
     assert "mse_at_mu_price_quartile_4" in result.measures
     assert not any(name.startswith("mse_at_mu_city") for name in result.measures)
+
+
+def test_dynamic_binarisation_is_drawn_once_for_all_measures():
+    """q(z|x) and log p(x|z) must be of the same x, in whatever order rows are read."""
+    levels = np.random.default_rng(0).integers(256, size=(BATCH + 40, 1, 4, 4), dtype=np.uint8)
+    rows = binarized(Rows(levels, "dynamic"), seed=3)
+    assert set(np.unique(rows.x)) == {0, 1}
+    assert rows.x[levels == 255].all()
+    assert rows.x.mean() == pytest.approx(levels.mean() / 255, abs=0.02)
+    model = Decoder(lambda z: z, (1, 4, 4), 2)
+    codes = Posterior(torch.zeros(len(levels), 2), torch.ones(len(levels), 2))
+    encoded = dataclasses.replace(case_of(model, levels, codes).encoded, rows=rows)
+    whole = torch.cat([x for x, _ in encoded.blocks()])
+    order = torch.randperm(len(levels), generator=torch.Generator().manual_seed(0))
+    assert torch.equal(encoded.read(order), whole[order])
+    plain = Rows(levels, "unit")
+    assert binarized(plain, seed=3) is plain

@@ -13,7 +13,10 @@ import pytest
 from scipy import stats
 
 from wiseale.config import TrainConfig
-from wiseale.errors import RunError
+from wiseale.data import load_dataset
+from wiseale.errors import DataError, RunError
+from wiseale.evaluation.encoded import encode_run
+from wiseale.experiments.compare import prepare_comparison
 from wiseale.experiments.comparison import Comparison, System, estimate, read_comparison, summarize
 from wiseale.experiments.jobs import Job, run_jobs
 
@@ -111,3 +114,29 @@ def test_killed_in_the_middle_and_run_again_gives_the_same_tables(tmp_path):
     page = (tmp_path / "whole" / "report.html").read_text()
     assert "http" not in page.replace("http-equiv", "")
     assert "<script" not in page
+
+
+def test_the_data_is_parsed_once(tmp_path):
+    """The file is unreadable from the moment it has been parsed: runs and figures must not open it again."""
+    table = tmp_path / "table.csv"
+    rows = np.random.default_rng(0).normal(size=(60, 3))
+    table.write_text("a,b,kind\n" + "".join(f"{a},{b},{'xy'[int(c > 0)]}\n" for a, b, c in rows))
+    data = f"{table}:labels=kind"
+    expected = load_dataset(data)
+    base = TrainConfig(data=data, **QUICK, held_out=0.5)
+    made, dataset = prepare_comparison(base, ["aevb"], 1, tmp_path / "c", 30)
+    with made.shared_data(dataset):
+        table.write_text("not,a\ntable")
+        assert made.run(1, lambda jobs: None) == []
+        again = load_dataset(data)
+        encoded = encode_run(made.results()[0].path)
+    np.testing.assert_array_equal(again.train.x, expected.train.x)
+    np.testing.assert_array_equal(again.train.factors["kind"], expected.train.factors["kind"])
+    assert (again.columns, again.scaling, again.preset) == (expected.columns, expected.scaling, expected.preset)
+    assert len(encoded.rows) == 30
+    record = made.results()[0].directory.read_record()
+    assert record.settings.data == data
+    assert record.facts.data_fingerprint == expected.fingerprint
+    assert not (tmp_path / "c" / ".data").exists()
+    with pytest.raises(DataError):
+        load_dataset(data)

@@ -18,6 +18,7 @@ from wiseale.figures.reconstructions import reconstructions
 from wiseale.figures.sandwich import Sandwich, bound_sandwich
 from wiseale.figures.style import line_style, new_figure, point_style, save_figure, wrapped
 from wiseale.figures.traversals import Traversal, traversals
+from wiseale.training.records import EpochRecord
 
 rng = np.random.default_rng(0)
 IMAGES = rng.random((4, 3, 8, 8), np.float32)
@@ -31,7 +32,7 @@ def for_all(value):
 
 
 def epochs(n, *terms):
-    return [{"epoch": e + 1, "train": dict.fromkeys(terms, 1.0 / (e + 1))} for e in range(n)]
+    return [EpochRecord(e + 1, e + 1, 1e-3, 1.0, dict.fromkeys(terms, 1.0 / (e + 1)), None) for e in range(n)]
 
 
 MU = rng.normal(size=(30, 2)).astype(np.float32)
@@ -112,7 +113,7 @@ def test_a_single_epoch_can_be_seen():
 
 def test_curves_are_means_as_far_as_all_runs_went():
     runs = [epochs(3, "reconstruction"), epochs(2, "reconstruction")]
-    runs[1][0]["train"]["reconstruction"] = 3.0
+    runs[1][0].train["reconstruction"] = 3.0
     (line,) = training_curves({"one": runs}).axes[0].get_lines()
     np.testing.assert_allclose(line.get_xydata(), [[1, 2.0], [2, 0.5]])
 

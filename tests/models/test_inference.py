@@ -20,10 +20,10 @@ X = RNG.normal(size=(7, 3)) * [0.5, 4, 20] + [1, -2, 300]
 
 def made(**changes):
     settings = {"network": "mlp:hidden=6", "likelihood": "gaussian", "objective": "wise_ale", "x_shape": (3,)}
-    made_of = ModelConfig(**settings | {"latent_dim": 2} | changes)
+    model_config = ModelConfig(**settings | {"latent_dim": 2} | changes)
     with seeded(3):
-        model = made_of.build()
-    return model, made_of
+        model = model_config.build()
+    return model, model_config
 
 
 def by_hand(weights, x):
@@ -51,28 +51,28 @@ def test_files_of_today_load_tomorrow(name):
     np.testing.assert_allclose(codes.sigma, sigma, rtol=1e-12)
     np.testing.assert_allclose(codec.decode(codes.mu), x_hat, rtol=1e-12)
     np.testing.assert_allclose(codes.error, error, rtol=1e-12)
-    assert codec.made_of.columns == (("a", "b", "c") if name.endswith("columns") else ())
-    assert codec.made_of.reading == "values"
+    assert codec.model_config.columns == (("a", "b", "c") if name.endswith("columns") else ())
+    assert codec.model_config.reading == "values"
 
 
 def test_a_large_offset_is_subtracted_before_rounding():
     """Seconds since 1970 that span a minute: float32 holds them to 128 s."""
     seconds = 1.7e9 + RNG.uniform(0, 60, size=(50, 1))
-    model, made_of = made(x_shape=(1,), standardized=True)
+    model, model_config = made(x_shape=(1,), standardized=True)
     model.units = Standardizer(torch.tensor([1.7e9 + 30], dtype=torch.float64), torch.tensor([17.0]).double())
     shifted, _ = made(x_shape=(1,), standardized=True)
     shifted.units = Standardizer(torch.tensor([30.0]).double(), torch.tensor([17.0]).double())
-    codec, small = Codec(model, made_of), Codec(shifted, made_of)
+    codec, small = Codec(model, model_config), Codec(shifted, model_config)
     np.testing.assert_allclose(codec.encode(seconds).mu, small.encode(seconds - 1.7e9).mu, atol=1e-6)
     z = RNG.normal(size=(5, 2))
     np.testing.assert_allclose(codec.decode(z) - 1.7e9, small.decode(z), atol=1e-6)
 
 
 def test_elbo_is_what_many_independent_draws_say():
-    model, made_of = made(likelihood="gaussian:x_sigma=0.7", standardized=True)
+    model, model_config = made(likelihood="gaussian:x_sigma=0.7", standardized=True)
     scale = torch.tensor([0.5, 4.0, 20.0]).double()
     model.units = Standardizer(torch.tensor([1.0, -2.0, 300.0]).double(), scale)
-    codec = Codec(model, made_of)
+    codec = Codec(model, model_config)
     found = codec.elbo(X)
     q = codec.encode(X)
     z = q.mu[:, None] + q.sigma[:, None] * RNG.normal(size=(len(X), 20_000, 2))
@@ -87,13 +87,13 @@ def test_elbo_is_what_many_independent_draws_say():
 
 
 def test_elbo_in_other_units_differs_by_the_jacobian_alone():
-    model, made_of = made(standardized=True)
+    model, model_config = made(standardized=True)
     model.units = Standardizer(torch.zeros(3).double(), torch.ones(3).double())
     wide, _ = made(standardized=True)
     wide.units = Standardizer(torch.zeros(3).double(), torch.tensor([10.0, 1.0, 0.1], dtype=torch.float64))
     x = RNG.normal(size=(4, 3))
-    expected = Codec(model, made_of).elbo(x) - math.log(10) - math.log(0.1)
-    np.testing.assert_allclose(Codec(wide, made_of).elbo(x * [10, 1, 0.1]), expected, rtol=1e-9)
+    expected = Codec(model, model_config).elbo(x) - math.log(10) - math.log(0.1)
+    np.testing.assert_allclose(Codec(wide, model_config).elbo(x * [10, 1, 0.1]), expected, rtol=1e-9)
 
 
 def test_elbo_of_bernoulli_refuses_what_is_no_probability():
@@ -148,6 +148,6 @@ def test_an_unfinished_run_and_no_model(tmp_path):
 
 
 def test_what_a_model_remembers_of_its_data_is_kept(tmp_path):
-    model, made_of = made(x_shape=(1, 4, 4), reading="threshold", data_fingerprint="ab" * 32)
-    save_model(tmp_path / "m", model, made_of)
-    assert load_model(tmp_path / "m")[1] == made_of
+    model, model_config = made(x_shape=(1, 4, 4), reading="threshold", data_fingerprint="ab" * 32)
+    save_model(tmp_path / "m", model, model_config)
+    assert load_model(tmp_path / "m")[1] == model_config

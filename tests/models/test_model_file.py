@@ -7,16 +7,18 @@ import torch
 from wiseale.errors import ModelFileError
 from wiseale.models.model_file import ModelConfig, load_model, save_model
 from wiseale.networks.model import Standardizer
+from wiseale.objectives import make_objective, objective_names
 from wiseale.platform.atomic_files import to_json, verify_directory, write_directory, write_text
+from wiseale.priors import OwnPrior
 
-MADE_OF = ModelConfig("mlp:hidden=4", "gaussian:x_sigma=0.5", "wise_ale", (3,), 2, standardized=True)
+SETTINGS = ModelConfig("mlp:hidden=4", "gaussian:x_sigma=0.5", "wise_ale", (3,), 2, standardized=True)
 
 
 @pytest.fixture
 def saved(tmp_path):
-    model = MADE_OF.build()
+    model = SETTINGS.build()
     model.units = Standardizer(torch.arange(3.0), torch.tensor([1.0, 2.0, 3.0]))
-    save_model(tmp_path / "model", model, MADE_OF)
+    save_model(tmp_path / "model", model, SETTINGS)
     return tmp_path / "model", model
 
 
@@ -34,8 +36,8 @@ def rewrite(directory, **changes):
 
 def test_round_trip_is_exact(saved):
     path, model = saved
-    loaded, made_of = load_model(path)
-    assert made_of == MADE_OF
+    loaded, model_config = load_model(path)
+    assert model_config == SETTINGS
     x, epsilon = torch.randn(5, 3), torch.randn(5, 2)
     before, after = model(x, epsilon), loaded(x, epsilon)
     assert torch.equal(before[0].mu, after[0].mu)
@@ -136,3 +138,9 @@ def test_text_is_replaced_at_once(tmp_path):
     write_text(tmp_path / "a.json", to_json({"β": 2}))
     assert json.loads((tmp_path / "a.json").read_text(encoding="utf-8")) == {"β": 2}
     assert [p.name for p in tmp_path.iterdir()] == ["a.json"]
+
+
+@pytest.mark.parametrize("name", objective_names())
+def test_own_prior_is_declared_by_exactly_the_objectives_that_build_one(name):
+    objective = make_objective(name)
+    assert isinstance(objective.build((3,), 2), OwnPrior) == objective.own_prior

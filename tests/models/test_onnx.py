@@ -13,6 +13,7 @@ import torch
 from wiseale import AutoEncoder, config, load, registry
 from wiseale.cli import main
 from wiseale.errors import ConfigError, ModelFileError
+from wiseale.evaluation.provenance import provenance
 from wiseale.models import onnx as export
 from wiseale.models.card import Provenance, model_card
 from wiseale.models.inference import Codec, open_codec
@@ -38,16 +39,16 @@ def test_every_network_is_tried():
 
 
 def codec_of(network, shape, *, likelihood="gaussian", mean=None, scale=None, stochastic=True):
-    made_of = ModelConfig(network, likelihood, "wise_ale", shape, 3, mean is not None, stochastic)
+    model_config = ModelConfig(network, likelihood, "wise_ale", shape, 3, mean is not None, stochastic)
     with seeded(1):
-        model = made_of.build()
+        model = model_config.build()
     if mean is not None:
         model.units = Standardizer(torch.as_tensor(mean).double(), torch.as_tensor(scale).double())
     for module in model.modules():  # statistics unlike those a fresh batch norm has
         if isinstance(module, torch.nn.BatchNorm2d):
             module.running_mean.uniform_(-1, 1, generator=torch.Generator().manual_seed(0))
             module.running_var.uniform_(0.5, 2, generator=torch.Generator().manual_seed(1))
-    return Codec(model, made_of)
+    return Codec(model, model_config)
 
 
 def run_onnx(path, name, values):
@@ -183,10 +184,9 @@ def test_an_exported_model_loads(capsys, tmp_path, run_directory):
 
 
 def test_the_card_tells_what_the_run_knows(run_directory):
-    run = RunDirectory.open(run_directory)
-    known = Provenance(run.read_config(), run.read_evaluation())
-    made_of = open_codec(run_directory).made_of
-    card = model_card("mine", made_of, known)
+    known = provenance(RunDirectory.open(run_directory))
+    model_config = open_codec(run_directory).model_config
+    card = model_card("mine", model_config, known)
     _, header, body = card.split("---\n", 2)
     fields = {key: value.strip() for key, value in (line.split(":", 1) for line in header.splitlines())}
     assert fields["library_name"] == "wiseale"
@@ -197,7 +197,14 @@ def test_the_card_tells_what_the_run_knows(run_directory):
     assert told == {name: value for name, value in evaluation["measures"].items() if value is not None}
     assert body.startswith("\n# mine\n")
     fingerprint = json.loads((run_directory / "environment.json").read_text())["data_fingerprint"]
-    for fact in (fingerprint, made_of.network, made_of.objective, "`measured.npy`", "| seed | `0` |", "| mse |"):
+    for fact in (
+        fingerprint,
+        model_config.network,
+        model_config.objective,
+        "`measured.npy`",
+        "| seed | `0` |",
+        "| mse |",
+    ):
         assert fact in card
     assert str(run_directory.parent) not in card  # no paths of the machine
     for section in ("Intended use", "Training data", "Evaluation", "How to use it"):
@@ -207,17 +214,17 @@ def test_the_card_tells_what_the_run_knows(run_directory):
 def test_the_card_of_a_bare_model(tmp_path):
     est = AutoEncoder(network="mlp:hidden=4", max_epochs=1, random_state=0).fit(RNG.normal(size=(20, 3)))
     est.save(tmp_path / "model")
-    card = model_card("bare", open_codec(tmp_path / "model").made_of, Provenance())
+    card = model_card("bare", open_codec(tmp_path / "model").model_config, Provenance())
     assert "| data | not recorded |" in card
     assert "Not evaluated." in card
-    assert open_codec(tmp_path / "model").made_of.data_fingerprint in card
+    assert open_codec(tmp_path / "model").model_config.data_fingerprint in card
 
 
 def test_code_on_the_cards_runs(tmp_path, run_directory, onnx_directory):
     load(run_directory).save(tmp_path / "model")
     data = run_directory.parent / "measured.npy"
     cards = {
-        tmp_path: model_card("m", open_codec(tmp_path / "model").made_of, Provenance()),
+        tmp_path: model_card("m", open_codec(tmp_path / "model").model_config, Provenance()),
         onnx_directory[0]: (onnx_directory[0] / "README.md").read_text(),
     }
     checks = ("assert X_hat.shape == X.shape", "assert x_hat.shape == x.shape and mu.shape == sigma.shape")

@@ -126,3 +126,12 @@ def test_standardizer_is_inverted_and_its_jacobian_known():
     assert units.log_jacobian((3,)) == pytest.approx(float(torch.linalg.slogdet(jacobian).logabsdet), abs=1e-6)
     shared = Standardizer(torch.tensor(1.0), torch.tensor(4.0))
     assert shared.log_jacobian((2, 5)) == pytest.approx(-10 * 1.3862943611)
+
+
+def test_the_identity_changes_nothing_and_adds_nothing_to_the_weights():
+    model = model_of("mlp", (3,))
+    x = torch.tensor([[-0.0, 1e30, -2.5]])
+    assert model.units(x) is x
+    assert model.units.inverse(x) is x
+    assert model.units.log_jacobian((3,)) == 0
+    assert not [name for name in model.state_dict() if name.startswith("units")]

@@ -68,7 +68,7 @@ def test_prior_and_elbo_are_their_parts():
     terms = module()(*arguments, generator=generator())
     parts = sum(terms.details[name] for name in ("conditional_prior", "w_prior", "z_prior"))
     torch.testing.assert_close(terms.prior, parts)
-    torch.testing.assert_close(terms.details["elbo"], -terms.loss)
+    torch.testing.assert_close(terms.elbo, -terms.loss)
     assert terms.weight == 1.0
 
 
@@ -77,7 +77,7 @@ def test_the_floor_holds_for_each_observation_and_stops_its_gradient():
     free = module()(*arguments, generator=generator())
     above_all = module(SPEC + ",minimum_z_prior=9")(*arguments, generator=generator())
     torch.testing.assert_close(above_all.prior, free.prior - free.details["z_prior"] + 9)
-    torch.testing.assert_close(above_all.details["elbo"], free.details["elbo"])
+    torch.testing.assert_close(above_all.elbo, free.elbo)
     gmvae = module(SPEC + ",minimum_z_prior=9")
     terms = gmvae(*arguments, generator=generator())
     weight = gmvae.to_components[-1].weight
@@ -162,7 +162,7 @@ def test_its_elbo_is_below_the_evidence_and_importance_weights_recover_it():
     error = math.hypot(evidence_error, float(importance.std()) / math.sqrt(n))
     assert abs(float(importance.mean()) - evidence) < 4.5 * error
     # The module's ELBO is the mean of the same log weights, but for the w-prior taken in closed form.
-    elbo = float(terms.details["elbo"])
+    elbo = float(terms.elbo)
     assert elbo == pytest.approx(float(log_weight.mean()), abs=4.5 * float(log_weight.std()) / math.sqrt(n))
     assert elbo < math.log(evidence)
 
@@ -216,8 +216,8 @@ def test_the_prior_travels_with_the_model(tmp_path):
 
 
 def test_models_without_a_prior_of_their_own_sample_a_standard_normal(tmp_path):
-    made_of = ModelConfig("mlp:hidden=4", "gaussian", "wise_ale", (FEATURES,), D_Z)
-    save_model(tmp_path / "model", made_of.build(), made_of)
+    model_config = ModelConfig("mlp:hidden=4", "gaussian", "wise_ale", (FEATURES,), D_Z)
+    save_model(tmp_path / "model", model_config.build(), model_config)
     loaded, _ = load_model(tmp_path / "model")
     assert loaded.prior is None
     assert torch.equal(loaded.sample_prior(9, generator(0)), torch.randn(9, D_Z, generator=generator(0)))

@@ -1,5 +1,6 @@
 """A run that is resumed with other kernels, torch or machine says that its bits will differ."""
 
+import dataclasses
 import json
 import shutil
 
@@ -7,10 +8,18 @@ import pytest
 
 from wiseale.cli.display import PlainDisplay
 from wiseale.config import TrainConfig
-from wiseale.runs.environment import rounding_changes
+from wiseale.runs.record import Environment
 from wiseale.runs.run import resume, start
 
-ENVIRONMENT = {"torch": "2.13.0", "machine": "x86_64", "kernels": "compiled by gcc", "python": "3.11.7", "threads": 2}
+NOW = Environment(
+    **dict.fromkeys(("wiseale", "numpy", "safetensors", "platform", "device", "data_fingerprint"), "same"),
+    torch="2.13.0",
+    machine="x86_64",
+    kernels="compiled by gcc",
+    python="3.11.7",
+    processes=1,
+    threads=2,
+)
 
 
 @pytest.mark.parametrize(
@@ -28,18 +37,12 @@ ENVIRONMENT = {"torch": "2.13.0", "machine": "x86_64", "kernels": "compiled by g
         ),
     ],
 )
-def test_what_rounds_differently_is_named_in_one_line(before, line, tmp_path):
-    path = tmp_path / "environment.json"
-    path.write_text(json.dumps(ENVIRONMENT | before), encoding="utf-8")
-    found = rounding_changes(path, ENVIRONMENT)
+def test_what_rounds_differently_is_named_in_one_line(before, line):
+    found = dataclasses.replace(NOW, **before).rounding_changes(NOW)
     assert len(found) == (line is not None)
     if line is not None:
         assert found[0].startswith(line)
         assert found[0].endswith("the end will not be the same to the last bit")
-
-
-def test_a_missing_record_is_no_change(tmp_path):
-    assert rounding_changes(tmp_path / "environment.json", ENVIRONMENT) == []
 
 
 def test_resume_says_so_before_it_continues(tmp_path, capsys):

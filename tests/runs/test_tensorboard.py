@@ -39,11 +39,11 @@ def events(run):
 def assert_as_in_metrics(run):
     metrics, found = run.read_metrics(), events(run)
     for part in ("train", "held_out"):
-        for term in metrics[0][part]:
+        for term in getattr(metrics[0], part):
             told = [(step, value) for step, value, _ in found[f"{part}/{term}"]]
-            expected = [(record["step"], pytest.approx(record[part][term], rel=1e-6)) for record in metrics]
+            expected = [(record.step, pytest.approx(getattr(record, part)[term], rel=1e-6)) for record in metrics]
             assert told == expected, term
-    assert [value for _, value, _ in found["lr"]] == pytest.approx([record["lr"] for record in metrics])
+    assert [value for _, value, _ in found["lr"]] == pytest.approx([record.lr for record in metrics])
     assert len(found["samples_per_second"]) == len(metrics)
 
 

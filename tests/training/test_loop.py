@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -169,8 +170,23 @@ def test_divergence_names_the_step_and_the_term():
     learner = fresh()
     poisoned = rows()
     poisoned.x[::2] = 1e30  # its square overflows float32
-    with pytest.raises(DivergenceError, match=r"at step 1 \(epoch 1\): reconstruction is (inf|nan); try a lower --lr"):
+    with pytest.raises(
+        DivergenceError, match=r"at step 1 \(epoch 1\): reconstruction is (inf|nan); try a lower lr"
+    ) as e:
         fit(learner, Batches(poisoned), None, plan(), MemoryJournal())
+    error = e.value
+    assert (error.term, error.step, error.epoch, error.held_out) == ("reconstruction", 1, 1, False)
+    assert not math.isfinite(error.value)
+    told = error.message(lambda setting: f"--{setting.replace('_', '-')}")
+    assert "try a lower --lr, --max-grad-norm 1, or a larger sigma_min in --network" in told
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)  # as from a worker of a parallel grid search
+
+
+def test_divergence_on_held_out_rows_says_so():
+    poisoned = rows(1, 20)
+    poisoned.x[:] = 1e30
+    with pytest.raises(DivergenceError, match="on held-out batch 0: reconstruction is"):
+        fit(fresh(), Batches(rows()), Batches(poisoned), plan(), MemoryJournal())
 
 
 def test_no_checkpoint_of_broken_weights(tmp_path):

@@ -12,7 +12,8 @@ from typing import NoReturn
 import click
 
 import wiseale
-from wiseale.errors import ReportedByAnotherRankError, WiseAleError
+from wiseale.cli.options import option_name
+from wiseale.errors import DivergenceError, ReportedByAnotherRankError, WiseAleError
 from wiseale.processes.world import STORE
 
 COMMANDS = {
@@ -83,6 +84,8 @@ def _run(arguments: list[str] | None) -> int:
         return _fail(error.format_message())
     except ReportedByAnotherRankError:
         return 2
+    except DivergenceError as error:
+        return _fail(error.message(option_name))
     except WiseAleError as error:
         return _fail(str(error))
     except (KeyboardInterrupt, click.Abort):

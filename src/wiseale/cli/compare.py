@@ -45,10 +45,11 @@ def command(
 
     console = Console()
     with spelled_as_options():
-        comparison = prepare_comparison(base, objectives, seeds, out, evaluate_rows)
-    with job_board(console) as board:
-        failures = comparison.carry_out(workers or default_workers(base.processes or 1), board.show)
-    return present(comparison, failures, console)
+        comparison, dataset = prepare_comparison(base, objectives, seeds, out, evaluate_rows)
+    with comparison.shared_data(dataset):
+        with job_board(console) as board:
+            failures = comparison.run(workers or default_workers(base.processes or 1), board.show)
+        return present(comparison, failures, console)
 
 
 def _given(options: dict[str, Any]) -> dict[str, Any]:

@@ -34,7 +34,7 @@ def command(out: Path, waves: int, epochs: int, seed: int) -> int:
     comparison = demo_comparison(out, waves, epochs, seed)
     console.print(f"{waves:,} sine waves, {epochs} epochs, {len(comparison.systems)} systems; runs go to {out}")
     with job_board(console) as board:
-        failures = comparison.carry_out(default_workers(), board.show)
+        failures = comparison.run(default_workers(), board.show)
     code = present(comparison, failures, console)
     console.print(_LEGEND, highlight=False, style="dim")
     return code

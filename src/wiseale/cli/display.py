@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from wiseale.runs.record import RunRecord
 from wiseale.runs.recorder import Display
-from wiseale.training.loop import EpochRecord
+from wiseale.training.records import TimedEpochRecord
 
 
 @contextmanager
@@ -42,13 +42,13 @@ class NoDisplay:
     def loading(self, done: int, total: int) -> None:
         """Nothing."""
 
-    def started(self, facts: Mapping[str, Any]) -> None:
+    def started(self, record: RunRecord, notes: Sequence[str]) -> None:
         """Nothing."""
 
     def step(self, epoch: int, step_in_epoch: int, steps_per_epoch: int, terms: Mapping[str, float]) -> None:
         """Nothing."""
 
-    def epoch(self, record: EpochRecord) -> None:
+    def epoch(self, record: TimedEpochRecord) -> None:
         """Nothing."""
 
 
@@ -65,15 +65,15 @@ class PlainDisplay:
             print(f"preparing {total:,} rows", flush=True)
             self._loading = True
 
-    def started(self, facts: Mapping[str, Any]) -> None:
+    def started(self, record: RunRecord, notes: Sequence[str]) -> None:
         """Say what will run."""
-        self._epochs = facts["max_epochs"]
-        print(describe(facts), flush=True)
+        self._epochs = record.settings.max_epochs or 0
+        print(describe(record, notes), flush=True)
 
     def step(self, epoch: int, step_in_epoch: int, steps_per_epoch: int, terms: Mapping[str, float]) -> None:
         """Nothing: lines are for epochs."""
 
-    def epoch(self, record: EpochRecord) -> None:
+    def epoch(self, record: TimedEpochRecord) -> None:
         """Say how it went."""
         print(epoch_line(record, self._epochs), flush=True)
 
@@ -91,12 +91,12 @@ class RichDisplay:
         """Move the bar over the rows that are being prepared."""
         self._progress.update(self._task, total=total, completed=done, terms="preparing data")
 
-    def started(self, facts: Mapping[str, Any]) -> None:
+    def started(self, record: RunRecord, notes: Sequence[str]) -> None:
         """Say what will run, and set the bar's length."""
-        self._batch_size = facts["batch_size"]
-        self._epochs = facts["max_epochs"]
-        self._progress.console.print(describe(facts), highlight=False)
-        total = self._epochs * facts["resolved"]["steps_per_epoch"]
+        self._batch_size = record.settings.batch_size or 0
+        self._epochs = record.settings.max_epochs or 0
+        self._progress.console.print(describe(record, notes), highlight=False)
+        total = self._epochs * record.facts.steps_per_epoch
         self._progress.update(self._task, total=total, epochs=self._epochs)
 
     def step(self, epoch: int, step_in_epoch: int, steps_per_epoch: int, terms: Mapping[str, float]) -> None:
@@ -107,26 +107,27 @@ class RichDisplay:
         shown = f"reconstruction {terms['reconstruction']:.2f}  prior {terms['prior']:.3f}"
         self._progress.update(self._task, completed=done, epoch=epoch + 1, rate=rate, terms=shown)
 
-    def epoch(self, record: EpochRecord) -> None:
+    def epoch(self, record: TimedEpochRecord) -> None:
         """Leave a line behind."""
         self._progress.console.print(epoch_line(record, self._epochs), highlight=False)
 
 
-def describe(facts: Mapping[str, Any]) -> str:
-    """What a run is, in two lines, and a line for each note."""
-    resolved = facts["resolved"]
-    spread = f"{facts['processes']} processes of " if facts["processes"] > 1 else ""
+def describe(record: RunRecord, notes: Sequence[str] = ()) -> str:
+    """A run in two lines, and a line for each note."""
+    settings, facts = record.settings, record.facts
+    processes = settings.processes or 1
+    spread = f"{processes} processes of " if processes > 1 else ""
     lines = [
-        f"{facts['objective']} on {facts['data']}: {resolved['n_train']:,} rows to train on, "
-        f"{resolved['n_held_out']:,} held out, effective prior weight {resolved['prior_weight']:g}",
-        f"network {facts['network']} ({resolved['parameters']:,} parameters), likelihood {facts['likelihood']}, "
-        f"latent dim {facts['latent_dim']}, batch {facts['batch_size']}, lr {facts['lr']:g}, "
-        f"{spread}{facts['threads']} threads on {facts['device']}, seed {facts['seed']}",
+        f"{settings.objective} on {settings.data}: {facts.n_train:,} rows to train on, "
+        f"{facts.n_held_out:,} held out, effective prior weight {facts.prior_weight:g}",
+        f"network {settings.network} ({facts.parameters:,} parameters), likelihood {settings.likelihood}, "
+        f"latent dim {settings.latent_dim}, batch {settings.batch_size}, lr {settings.lr:g}, "
+        f"{spread}{settings.threads} threads on {settings.device}, seed {settings.seed}",
     ]
-    return "\n".join([*lines, *facts["notes"]])
+    return "\n".join([*lines, *notes])
 
 
-def epoch_line(record: EpochRecord, epochs: int) -> str:
+def epoch_line(record: TimedEpochRecord, epochs: int) -> str:
     """An epoch in one line, nats per observation."""
     parts = [f"epoch {record.epoch}/{epochs}"]
     for name, terms in (("train", record.train), ("held out", record.held_out)):

@@ -32,7 +32,7 @@ def command(model: Path, data: str, out: Path, sigma: bool, error: bool, split: 
 
     codec = open_codec(model)
     with loading_bar() as packing:
-        rows = open_rows(data, columns=codec.made_of.columns, split=split, data_root=data_root, progress=packing)
+        rows = open_rows(data, columns=codec.model_config.columns, split=split, data_root=data_root, progress=packing)
     refuse_overwriting(out, data)
     with loading_bar("embedding") as progress:
         n = embed(codec, rows, out, sigma=sigma, error=error, progress=progress)

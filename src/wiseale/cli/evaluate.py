@@ -15,7 +15,8 @@ from wiseale.errors import ConfigError
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from wiseale.evaluation.evaluate import Evaluation, Progress
+    from wiseale.evaluation.evaluate import Progress
+    from wiseale.evaluation.record import Evaluation
 
 
 @click.command()
@@ -34,17 +35,14 @@ def command(run: Path, data: str | None, seed: int, most: int, nll_samples: int,
     if nll_samples < 0:
         raise ConfigError(f"--nll-samples must be at least 0, got {nll_samples}")
 
-    from dataclasses import asdict
-
     from rich.console import Console
 
     from wiseale.evaluation.evaluate import evaluate
-    from wiseale.platform.atomic_files import to_json
 
     with _progress(quiet=as_json) as progress:
         result = evaluate(run, data, seed, most, nll_samples, progress)
     if as_json:
-        print(to_json(asdict(result)), end="")
+        print(result.to_json(), end="")
         return 0
     console = Console()
     console.print(_table(run, result))

@@ -19,6 +19,7 @@ def command(model: Path, form: str, out: Path) -> int:
     onnx: encoder.onnx (x to mu and sigma) and decoder.onnx (z to x_hat), in the units of the training data, compared
     with the model in onnxruntime. model: the weights and settings that wiseale.load and `wiseale embed` read.
     """
+    from wiseale.evaluation.provenance import provenance
     from wiseale.models.card import Provenance, model_card
     from wiseale.models.inference import open_codec
     from wiseale.models.model_file import refuse_to_replace, save_model
@@ -34,12 +35,11 @@ def command(model: Path, form: str, out: Path) -> int:
             exported = export_onnx(codec, out)
         else:
             refuse_to_replace(out)
-            save_model(out, codec.model, codec.made_of)
+            save_model(out, codec.model, codec.model_config)
         known = Provenance()
         if (model / "model").is_dir():
-            run = RunDirectory.open(model)
-            known = Provenance(run.read_config(), run.read_evaluation())
-        write_text(out / "README.md", model_card(out.absolute().name, codec.made_of, known, exported))
+            known = provenance(RunDirectory.open(model))
+        write_text(out / "README.md", model_card(out.absolute().name, codec.model_config, known, exported))
     except OSError as error:
         raise ModelFileError(f"cannot write {out}: {error.strerror}") from None
     if exported is not None:

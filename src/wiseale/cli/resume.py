@@ -25,7 +25,7 @@ def command(run: Path, processes: int | None) -> int:
             print(f"{run} is finished: nothing to resume")
         return 0
     if world.size == 1:
-        processes = processes or directory.read_config().get("processes") or 1
+        processes = processes or directory.read_record().settings.processes or 1
         if processes > 1:
             from wiseale.processes.launch import launch
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from wiseale import config
 from wiseale.data.dataset import Dataset, DatasetSource, Preset, Progress, Rows
+from wiseale.data.shared import read_shared
 from wiseale.errors import DataError
 from wiseale.platform.folders import default_data_root
 
@@ -38,6 +39,9 @@ def load_dataset(spec: str, data_root: Path | None = None, progress: Progress | 
     """
     if not spec:
         raise DataError("no data given: name a dataset (sine, ...) or a file")
+    parsed = read_shared(spec, data_root or default_data_root())
+    if parsed is not None:
+        return parsed
     if is_path(spec):
         from wiseale.data.source import load_path
 

@@ -130,7 +130,7 @@ class AutoEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
                 columns=columns,
                 verbose=self.verbose,
             )
-        self._adopt(Codec(fitted.model, fitted.made_of), fitted.summary)
+        self._adopt(Codec(fitted.model, fitted.model_config), fitted.summary)
         self.history_ = fitted.history
         self.n_epochs_ = len(fitted.history)
         self.best_epoch_ = fitted.best_epoch
@@ -145,7 +145,7 @@ class AutoEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     def posterior(self, X: Any) -> tuple[Numbers, Numbers]:
         """Means and standard deviations of q(z|x), each (n, latent_dim)."""
         x = self._validated(X)
-        if not self._codec.made_of.stochastic:
+        if not self._codec.model_config.stochastic:
             raise InvalidInputError(f"{self.objective_} has a deterministic encoder without sigma: use transform")
 
         def both(block: Array) -> Numbers:
@@ -206,7 +206,7 @@ class AutoEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         check_is_fitted(self)
         directory = Path(path).expanduser()
         refuse_to_replace(directory)
-        save_model(directory, self._codec.model, self._codec.made_of)
+        save_model(directory, self._codec.model, self._codec.model_config)
 
     @property
     def model_(self) -> Any:
@@ -288,7 +288,7 @@ class AutoEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         """Be fitted with this model."""
         self._codec = codec
         self._summary = summary
-        self.objective_ = codec.made_of.objective
-        self.network_ = codec.made_of.network
-        self.likelihood_ = codec.made_of.likelihood
-        self.x_shape_ = codec.made_of.x_shape
+        self.objective_ = codec.model_config.objective
+        self.network_ = codec.model_config.network
+        self.likelihood_ = codec.model_config.likelihood
+        self.x_shape_ = codec.model_config.x_shape

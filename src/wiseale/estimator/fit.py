@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import math
-import re
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from wiseale.config import TrainConfig
 from wiseale.data.arrays import observations
 from wiseale.data.dataset import Array, Scaling
 from wiseale.data.defaults import describe, make_dataset, suit
-from wiseale.errors import DivergenceError
 from wiseale.models.model_file import ModelConfig
 from wiseale.networks.model import Model
 from wiseale.training.learner import Learner
-from wiseale.training.loop import EpochRecord, fit
+from wiseale.training.loop import fit
 from wiseale.training.plan import resolve
+from wiseale.training.records import EpochRecord
 from wiseale.training.setup import Work
 
 _QUIET_SECONDS = 2.0
@@ -32,7 +31,7 @@ class Fitted:
 
     Attributes:
         model: on the device it was trained on.
-        made_of: its settings.
+        model_config: its settings.
         chosen: every training setting as it was used.
         history: one flat record per epoch, see :func:`flatten`.
         best_epoch: the epoch whose weights these are.
@@ -40,7 +39,7 @@ class Fitted:
     """
 
     model: Model
-    made_of: ModelConfig
+    model_config: ModelConfig
     chosen: TrainConfig
     history: History
     best_epoch: int
@@ -68,22 +67,19 @@ def fit_array(
     work = Work.prepare(chosen, dataset)
     journal = _Memory(chosen, verbose)
     if verbose:
-        print(f"{describe(dataset)}; {work.facts['parameters']:,} parameters", flush=True)
-    try:
-        fit(work.learner, work.train, work.held_out, work.plan, journal)
-    except DivergenceError as error:
-        raise DivergenceError(re.sub(r"--([a-z-]+)", lambda m: m[1].replace("-", "_"), str(error))) from None
+        print(f"{describe(dataset)}; {work.facts.parameters:,} parameters", flush=True)
+    fit(work.learner, work.train, work.held_out, work.plan, journal)
     work.learner.finish()
     progress = work.learner.progress
     best = progress.best_epoch if work.learner.best is not None else progress.epoch
-    return Fitted(work.learner.model, work.made_of, chosen, journal.history, best, describe(dataset))
+    return Fitted(work.learner.model, work.model_config, chosen, journal.history, best, describe(dataset))
 
 
-def flatten(record: Mapping[str, Any]) -> dict[str, Any]:
+def flatten(record: EpochRecord) -> dict[str, Any]:
     """An epoch as one flat record: epoch, step, lr, warmup, train_loss, …, held_out_loss, …; nats per observation."""
-    flat = {name: record[name] for name in ("epoch", "step", "lr", "warmup")}
+    flat = {name: getattr(record, name) for name in ("epoch", "step", "lr", "warmup")}
     for split in ("train", "held_out"):
-        flat |= {f"{split}_{name}": value for name, value in (record[split] or {}).items()}
+        flat |= {f"{split}_{name}": value for name, value in (getattr(record, split) or {}).items()}
     return flat
 
 
@@ -100,7 +96,7 @@ class _Memory:
         pass
 
     def epoch(self, record: EpochRecord) -> None:
-        self.history.append(flatten(asdict(record)))
+        self.history.append(flatten(record))
         if not self._verbose:
             return
         now = time.monotonic()

@@ -23,21 +23,24 @@ def load(path: str | os.PathLike[str]) -> AutoEncoder:
     """
     directory = Path(path).expanduser()
     codec = open_codec(directory)
-    made_of = codec.made_of
+    model_config = codec.model_config
     estimator = AutoEncoder(
-        made_of.objective, made_of.latent_dim, network=made_of.network, likelihood=made_of.likelihood
+        model_config.objective,
+        model_config.latent_dim,
+        network=model_config.network,
+        likelihood=model_config.likelihood,
     )
-    estimator._adopt(codec, f"rows of shape {made_of.x_shape}, read from {directory}")
-    estimator.n_features_in_ = made_of.x_shape[0]
-    counted = tuple(str(i + 1) for i in range(len(made_of.columns)))  # a file without a header: numbers, not names
-    if made_of.columns and made_of.columns != counted:
-        estimator.feature_names_in_ = np.array(made_of.columns, dtype=object)
+    estimator._adopt(codec, f"rows of shape {model_config.x_shape}, read from {directory}")
+    estimator.n_features_in_ = model_config.x_shape[0]
+    counted = tuple(str(i + 1) for i in range(len(model_config.columns)))  # a file without a header: numbers, not names
+    if model_config.columns and model_config.columns != counted:
+        estimator.feature_names_in_ = np.array(model_config.columns, dtype=object)
     estimator.seed_, estimator.history_ = 0, []
     if (directory / "model").is_dir():
         run = RunDirectory.open(directory)
-        stored = run.read_config()
-        estimator.set_params(**{name: stored[name] for name in _TRAINED_WITH}, random_state=stored["seed"])
-        estimator.seed_ = stored["seed"]
+        settings = run.read_record().settings
+        estimator.set_params(**{name: getattr(settings, name) for name in _TRAINED_WITH}, random_state=settings.seed)
+        estimator.seed_ = settings.seed
         estimator.history_ = [flatten(record) for record in run.read_metrics()]
     estimator.n_epochs_ = len(estimator.history_)
     return estimator

@@ -1,1 +1,1 @@
-"""What a trained representation is judged by: reads runs, model files and data, never live training objects."""
+"""Measures of a trained representation; reads run directories, models and data, never live training objects."""

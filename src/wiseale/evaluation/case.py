@@ -1,4 +1,4 @@
-"""What every measure reads: the encoded rows, the seed of its draws, and results that several measures share."""
+"""The input of every measure: the encoded rows, the seed of its draws, and results that several measures share."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from wiseale.priors import StandardNormal
 from wiseale.randomness import generator, permutation, standard_normal
 
 Tick = Callable[[float], None]
-"""Told now and then which fraction of a part is done."""
+"""Called now and then with the fraction of a part that is done."""
 
 Need = Literal["width", "normal prior"]
 
@@ -43,7 +43,7 @@ class Draw(IntEnum):
 
 @dataclass(frozen=True)
 class Case:
-    """A model's answers on held-out rows, about to be measured.
+    """A model applied to rows it has not seen, to be measured.
 
     Attributes:
         encoded: the model, the rows and their posteriors.
@@ -56,7 +56,7 @@ class Case:
     nll_samples: int = 64
 
     def missing(self) -> dict[Need, str]:
-        """What the model does not have, and so what cannot be measured: the one place that decides it."""
+        """Requirements of measures that the model lacks, each with the reason shown to the user."""
         missing: dict[Need, str] = {}
         if not self.encoded.model.stochastic:
             missing["width"] = "the encoder is deterministic: its posteriors have no width"

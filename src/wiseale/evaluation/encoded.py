@@ -1,4 +1,4 @@
-"""A trained model's answers on held-out rows, computed once and shared by all measures."""
+"""A trained model applied to rows it has not seen: computed once and shared by all measures and figures."""
 
 from __future__ import annotations
 
@@ -8,17 +8,19 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from torch import Tensor
 
-from wiseale.config import TrainConfig, from_values
+from wiseale.config import TrainConfig
 from wiseale.data import Dataset, Rows, load_dataset
 from wiseale.data.dataset import Array
-from wiseale.data.defaults import check_values
+from wiseale.data.reading import interpret
 from wiseale.errors import DataError, RunError
+from wiseale.models.inference import Codec
 from wiseale.models.model_file import load_model
 from wiseale.networks.model import Model
 from wiseale.posterior import PointPosterior, Posterior
+from wiseale.randomness import generator
 from wiseale.runs.directory import RunDirectory
-from wiseale.training.batches import Batches
 from wiseale.training.plan import split_rows
 
 MOST_ROWS = 10_000
@@ -30,31 +32,46 @@ class Encoded:
     """A model, rows it was not trained on, and their posteriors.
 
     Attributes:
-        rows: the rows in the network's units.
-        posterior: q(z|x) of every row, on the CPU; without a width where the encoder is deterministic.
-        sigma_min: the floor of the posterior's standard deviation.
-        split: which rows these are.
-        factors: what is known of each row.
+        codec: the model with the conversion of rows.
+        rows: the rows as they are stored.
+        posterior: q(z|x) of every row; a :class:`~wiseale.posterior.PointPosterior` where the encoder is deterministic.
+        split: which rows these are: ``"test"``, ``"held out"`` or ``"all rows"``.
         circular: period of each factor that wraps around.
     """
 
-    model: Model
-    rows: Batches
+    codec: Codec
+    rows: Rows
     posterior: Posterior
-    sigma_min: float
     split: str
-    factors: Mapping[str, Array]
     circular: Mapping[str, float] = field(default_factory=dict)
 
-    def blocks(self) -> Iterator[tuple[torch.Tensor, slice]]:
-        """x in the network's units with the slice of rows it is, block by block."""
-        for start in range(0, len(self.rows), BATCH):
-            part = slice(start, min(start + BATCH, len(self.rows)))
-            yield self.rows.read(torch.arange(part.start, part.stop)), part
+    @classmethod
+    def of(cls, codec: Codec, rows: Rows, split: str, circular: Mapping[str, float] | None = None) -> Encoded:
+        """Encode every row."""
+        parts = [codec.posterior(codec.read(rows.x[part], rows.reading)) for part in _blocks(len(rows))]
+        mu = torch.cat([part.mu for part in parts])
+        stochastic = codec.model.stochastic
+        posterior = Posterior(mu, torch.cat([part.sigma for part in parts])) if stochastic else PointPosterior(mu)
+        return cls(codec, rows, posterior, split, circular or {})
 
-    def in_user_units(self, x: torch.Tensor) -> torch.Tensor:
-        """x as the user gave it."""
-        return x if self.model.units is None else self.model.units.inverse(x)
+    @property
+    def model(self) -> Model:
+        """The model."""
+        return self.codec.model
+
+    @property
+    def factors(self) -> Mapping[str, Array]:
+        """What is known of each row, by name."""
+        return self.rows.factors
+
+    def read(self, rows: Tensor) -> Tensor:
+        """The rows with these numbers in the network's units."""
+        return self.codec.read(self.rows.x[rows.numpy()], self.rows.reading)
+
+    def blocks(self) -> Iterator[tuple[Tensor, slice]]:
+        """Blocks of x in the network's units, each with the slice of the rows it holds."""
+        for part in _blocks(len(self.rows)):
+            yield self.codec.read(self.rows.x[part], self.rows.reading), part
 
 
 def encode_run(path: Path, data: str | None = None, most: int = MOST_ROWS) -> Encoded:
@@ -62,30 +79,32 @@ def encode_run(path: Path, data: str | None = None, most: int = MOST_ROWS) -> En
     run = RunDirectory.open(path)
     if not run.finished:
         raise RunError(f"{path} has not finished: continue it with `wiseale resume {path}` first")
-    stored = run.read_config()
-    facts = stored.pop("resolved")
-    settings = from_values(TrainConfig, stored)
+    record = run.read_record()
+    settings = record.settings
     root = Path(settings.data_root) if settings.data_root else None
     dataset = load_dataset(data or settings.data, root)
-    model, _ = load_model(run.model)
-    if dataset.x_shape != model.x_shape:
-        raise DataError(f"{data or settings.data} has rows of shape {dataset.x_shape}, the model takes {model.x_shape}")
-    if data is None and dataset.fingerprint != facts["data_fingerprint"]:
+    codec = Codec(*load_model(run.model), exact=False)
+    if dataset.x_shape != codec.model.x_shape:
+        shapes = f"has rows of shape {dataset.x_shape}, the model takes {codec.model.x_shape}"
+        raise DataError(f"{data or settings.data} {shapes}")
+    if data is None and dataset.fingerprint != record.facts.data_fingerprint:
         raise DataError(f"{settings.data} has changed since the run was made: give the data to use with --data")
     rows, split = _unseen(dataset, settings, other=data is not None)
     rows = rows.take(np.arange(min(most, len(rows))))
-    check_values(rows, model.family)
-    batches = Batches(rows, units=model.units, seed=settings.seed)
-    return Encoded(model, batches, encode(model, batches), model.sigma_min, split, rows.factors, dataset.circular)
+    return Encoded.of(codec, binarized(rows, settings.seed), split, dataset.circular)
 
 
-@torch.no_grad()
-def encode(model: Model, rows: Batches) -> Posterior:
-    """q(z|x) of every row, a block at a time."""
-    positions = torch.split(torch.arange(len(rows)), BATCH)
-    parts = [model.encode(rows.read(block)) for block in positions]
-    mu = torch.cat([part.mu for part in parts])
-    return Posterior(mu, torch.cat([part.sigma for part in parts])) if model.stochastic else PointPosterior(mu)
+def binarized(rows: Rows, seed: int) -> Rows:
+    """Rows of a set with dynamic binarisation, drawn once, so that every measure sees the same x; others unchanged."""
+    if rows.reading != "dynamic":
+        return rows
+    drawn = [interpret(rows.x[part], "dynamic", generator(seed, "binarize", 0)) for part in _blocks(len(rows))]
+    return Rows(torch.cat(drawn).to(torch.uint8).numpy(), "values", rows.factors)
+
+
+def _blocks(n: int) -> Iterator[slice]:
+    for start in range(0, n, BATCH):
+        yield slice(start, min(start + BATCH, n))
 
 
 def _unseen(dataset: Dataset, settings: TrainConfig, other: bool) -> tuple[Rows, str]:

@@ -51,7 +51,7 @@ def amplitude_error(case: Case) -> Findings:
     t = np.arange(shape[1]) / shape[1]
     errors = []
     for _, part in encoded.blocks():
-        x_hat = encoded.in_user_units(encoded.model.decode(encoded.posterior.mu[part]).mean)
+        x_hat = encoded.codec.in_user_units(encoded.model.decode(encoded.posterior.mu[part]).mean)
         wave = np.sin(2 * np.pi * frequency[part, None] * t + phase[part, None])
         seen, estimate = fitted_amplitude(x_hat[:, 0].double().numpy(), wave)
         errors.append((estimate - amplitude[part])[seen])

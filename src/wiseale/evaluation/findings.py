@@ -11,14 +11,14 @@ Measures = dict[str, float | int | None]
 
 @dataclass(frozen=True)
 class Findings:
-    """What one part of an evaluation found: every name has a number, or None and a reason."""
+    """The measures of one part of an evaluation: every name has a number, or None and a reason."""
 
     measures: Measures
     reasons: dict[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, numbers: Mapping[str, float | int]) -> Findings:
-        """Numbers as they came out; what is not finite is None, since no reader of JSON would take it."""
+        """The given numbers; a number that is not finite becomes None, because JSON has no such numbers."""
         kept: Measures = {}
         reasons = {}
         for name, number in numbers.items():

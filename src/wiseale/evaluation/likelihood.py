@@ -27,7 +27,7 @@ def likelihood(case: Case, tick: Tick) -> Findings:
         return Findings.none(NAMES, "no importance samples were asked for")
     encoded = case.encoded
     rows = case.shuffled(Draw.IMPORTANCE_ROWS)[:NLL_ROWS]
-    x, q = encoded.rows.read(rows), encoded.posterior[rows]
+    x, q = encoded.read(rows), encoded.posterior[rows]
 
     def draws() -> Iterator[Tensor]:
         for k in range(case.nll_samples):

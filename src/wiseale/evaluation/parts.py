@@ -1,4 +1,4 @@
-"""The parts of an evaluation in the order people read them, and what each needs of the model."""
+"""The parts of an evaluation in the order of reading, and what each requires of the model."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from wiseale.evaluation.smoothness import smoothness
 
 @dataclass(frozen=True)
 class Part:
-    """One question to a representation.
+    """Measures that answer one question about a representation.
 
     Attributes:
         title: the question; several parts may share one.
-        measure: what answers it.
-        needs: what the model must have.
-        names: what is null where it has not.
+        measure: computes the measures.
+        needs: what the model must have: ``"width"`` is a stochastic encoder.
+        names: the measures that are null where the model lacks one of the needs.
     """
 
     title: str

@@ -15,14 +15,13 @@ def reconstruction(case: Case, tick: Tick) -> Findings:
     drawn = case.errors
     tick(0.5)
     at_mu = case.errors_at_mu
-    units = case.encoded.model.units
     return Findings.of(
         {
             "reconstruction": float(drawn.nats.mean()),
             "mse": float(drawn.squared.mean()),
             "reconstruction_at_mu": float(at_mu.nats.mean()),
             "mse_at_mu": float(at_mu.squared.mean()),
-            "log_jacobian": 0.0 if units is None else units.log_jacobian(case.encoded.model.x_shape),
+            "log_jacobian": case.encoded.model.units.log_jacobian(case.encoded.model.x_shape),
         }
     )
 

@@ -42,7 +42,7 @@ def row_errors(encoded: Encoded, codes: Tensor) -> RowErrors:
         likelihood = encoded.model.decode(codes[part])
         nats.append(-likelihood.log_prob(x).double())
         squared.append((x - likelihood.mean).square().flatten(1).double().mean(1))
-        shown, shown_hat = encoded.in_user_units(x), encoded.in_user_units(likelihood.mean)
+        shown, shown_hat = (encoded.codec.in_user_units(values) for values in (x, likelihood.mean))
         low, high = min(low, float(shown.min())), max(high, float(shown.max()))
         if images:
             peaks.append(psnr(shown, shown_hat))

@@ -8,5 +8,5 @@ from torch import Tensor
 
 
 def standard_error(values: Tensor) -> float:
-    """Standard deviation of the mean of independent values (n,); NaN for a single one, which tells nothing."""
+    """Standard deviation of the mean of independent values (n,); NaN for a single value."""
     return float(values.double().std()) / math.sqrt(len(values)) if len(values) > 1 else math.nan

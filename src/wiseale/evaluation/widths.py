@@ -22,7 +22,7 @@ def widths(case: Case, tick: Tick) -> Findings:
     sigma = case.encoded.posterior.sigma.double()
     return Findings.of(
         {
-            "sigma_floor_fraction": float((sigma <= 1.01 * case.encoded.sigma_min).double().mean()),
+            "sigma_floor_fraction": float((sigma <= 1.01 * case.encoded.model.sigma_min).double().mean()),
             "sigma_geometric_mean": float(sigma.log().mean().exp()),
         }
     )

@@ -1,1 +1,1 @@
-"""Many runs at once, and what is made of them together."""
+"""Comparisons of many runs: the paper's experiments, the bound analysis, and their figures."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from wiseale.config import SettingError, TrainConfig
-from wiseale.data import load_dataset
+from wiseale.data import Dataset, load_dataset
 from wiseale.experiments.comparison import Comparison, System
 from wiseale.objectives import make_objective
 from wiseale.training.plan import resolve
@@ -14,8 +14,8 @@ from wiseale.training.plan import resolve
 
 def prepare_comparison(
     base: TrainConfig, objectives: Sequence[str], seeds: int, out: Path, evaluate_rows: int
-) -> Comparison:
-    """Check everything that can be checked before the first run starts."""
+) -> tuple[Comparison, Dataset]:
+    """The comparison and its data, after everything that can be checked before the first run has been checked."""
     if len(set(objectives)) < len(objectives):
         raise SettingError("objectives", "names the same system twice")
     if base.threads == "auto":
@@ -29,4 +29,4 @@ def prepare_comparison(
     systems = tuple(System(objective, objective) for objective in objectives)
     length = {"max_epochs": resolved.max_epochs, "patience": resolved.patience}
     kept = TrainConfig(**{**vars(base), "data": resolved.data, **length})
-    return Comparison(kept, systems, seeds, out, evaluate_rows)
+    return Comparison(kept, systems, seeds, out, evaluate_rows), dataset

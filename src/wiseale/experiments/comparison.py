@@ -1,22 +1,28 @@
-"""Objectives × seeds on one dataset: what runs, what came of it, and the mean and interval over seeds."""
+"""A comparison of systems over several seeds on one dataset: its runs, its results, and means with intervals."""
 
 from __future__ import annotations
 
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from statistics import fmean, median, stdev
 from typing import Any
 
 from wiseale.config import TrainConfig, from_values
+from wiseale.data import Dataset
+from wiseale.data.shared import shared
 from wiseale.errors import RunError
+from wiseale.evaluation.record import Evaluation
 from wiseale.experiments.jobs import Failure, Job, Show, run_jobs
 from wiseale.platform.atomic_files import to_json, write_text
+from wiseale.platform.folders import default_data_root
 from wiseale.platform.machine import cores
-from wiseale.runs.directory import RunDirectory
+from wiseale.runs.directory import RunDirectory, read
+from wiseale.training.records import EpochRecord
 
 # Two-sided 95 % quantiles of Student's t by degrees of freedom; beyond the table the normal one is close enough.
 _T = (12.7062, 4.30265, 3.18245, 2.77645, 2.57058, 2.44691, 2.36462, 2.30600, 2.26216, 2.22814)
@@ -24,7 +30,7 @@ _T = (12.7062, 4.30265, 3.18245, 2.77645, 2.57058, 2.44691, 2.36462, 2.30600, 2.
 
 @dataclass(frozen=True)
 class System:
-    """One contender: a name for people, its objective, and training settings of its own."""
+    """One system to compare: its name in tables, its objective, and training settings of its own."""
 
     name: str
     objective: str
@@ -64,10 +70,18 @@ class Comparison:
         """Where a run lives."""
         return self.out / "runs" / system.folder / f"seed-{seed}"
 
-    def carry_out(self, workers: int, show: Show) -> list[Failure]:
-        """Train and evaluate what is missing; the request is kept, and another one in the same place refused."""
+    def run(self, workers: int, show: Show) -> list[Failure]:
+        """Train and evaluate what is missing; a directory that holds another comparison is refused."""
         self._keep_request()
         return run_jobs(self.jobs(), workers, show)
+
+    @contextmanager
+    def shared_data(self, dataset: Dataset) -> Iterator[None]:
+        """Inside, the runs and the figures read this dataset instead of parsing the user's file again."""
+        self._keep_request()
+        root = Path(self.base.data_root) if self.base.data_root else default_data_root()
+        with shared(dataset, self.base.data, root, self.out / ".data"):
+            yield
 
     def results(self) -> list[Result]:
         """What is done so far."""
@@ -81,7 +95,7 @@ class Comparison:
 
     def unfinished(self) -> list[Failure]:
         """Runs without an evaluation: they failed, were stopped, or have not begun."""
-        return [Failure(job, job.last_words) for job in self.jobs() if not RunDirectory(job.out).evaluation.exists()]
+        return [Failure(job, job.last_log_line) for job in self.jobs() if not RunDirectory(job.out).evaluation.exists()]
 
     def _keep_request(self) -> None:
         request = {
@@ -129,24 +143,27 @@ class Result:
     path: Path
 
     @property
-    def measures(self) -> dict[str, float | None]:
-        """What evaluation found."""
-        evaluation = json.loads(RunDirectory(self.path).evaluation.read_text(encoding="utf-8"))
-        measures: dict[str, float | None] = evaluation["measures"]
-        return measures
+    def directory(self) -> RunDirectory:
+        """The run's files."""
+        return RunDirectory(self.path)
+
+    @property
+    def evaluation(self) -> Evaluation:
+        """What `wiseale evaluate` wrote."""
+        return read(Evaluation, self.directory.evaluation)
 
     @property
     def training_measures(self) -> dict[str, float]:
-        """What the training itself tells: the last epoch's ELBO, and the time a thousand rows take."""
-        last = self.metrics[-1]["train"]
-        rates = [record["samples_per_second"] for record in RunDirectory(self.path).read_timing()]
+        """Measures of the training itself: the last epoch's ELBO, and seconds per thousand rows."""
+        last = self.metrics[-1].train
+        rates = [timing.samples_per_second for timing in self.directory.read_timing()]
         found = {"seconds_per_thousand_rows": 1000 / median(rates)}
         return found | ({"training_elbo": last["elbo"]} if "elbo" in last else {})
 
     @property
-    def metrics(self) -> list[dict[str, Any]]:
+    def metrics(self) -> list[EpochRecord]:
         """One record per epoch."""
-        return RunDirectory(self.path).read_metrics()
+        return self.directory.read_metrics()
 
 
 @dataclass(frozen=True)
@@ -186,7 +203,7 @@ def summarize(results: Sequence[Result]) -> Summary:
     collected: dict[str, dict[str, list[float]]] = {}
     for result in results:
         of_system = collected.setdefault(result.system.name, {})
-        for name, value in (result.measures | result.training_measures).items():
+        for name, value in (result.evaluation.measures | result.training_measures).items():
             if value is not None:
                 of_system.setdefault(name, []).append(float(value))
     return {system: {name: estimate(v) for name, v in measures.items()} for system, measures in collected.items()}

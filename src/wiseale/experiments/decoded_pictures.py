@@ -37,7 +37,7 @@ def decoded_pictures(figures: Path, models: Models, seed: int) -> list[SavedFigu
 def _reconstructions(figures: Path, models: Models) -> SavedFigure:
     some = next(iter(models.values()))
     chosen = spread_rows(some)
-    x = shown(some, some.rows.read(chosen))
+    x = shown(some, some.read(chosen))
     x_hat = {name: shown(one, one.model.decode(one.posterior.mu[chosen]).mean) for name, one in models.items()}
     how = "Unseen inputs and their reconstructions from the mean code"
     how += "." if x.ndim == 4 else " (coloured, over the input in grey)."
@@ -131,5 +131,5 @@ def spread_rows(encoded: Encoded) -> Tensor:
 
 def shown(encoded: Encoded, x: Tensor) -> Values:
     """x in the user's units, as images (n, C, H, W) or signals (n, C, L); a table's row becomes a signal."""
-    values: Values = encoded.in_user_units(x).numpy().astype(np.float32, copy=False)
+    values: Values = encoded.codec.in_user_units(x).numpy().astype(np.float32, copy=False)
     return values[:, None] if values.ndim == 2 else values

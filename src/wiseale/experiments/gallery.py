@@ -57,25 +57,26 @@ def _curves(figures: Path, by_system: dict[str, list[Result]]) -> SavedFigure:
 
 def _rate_distortion(figures: Path, results: Sequence[Result]) -> SavedFigure | None:
     summary = summarize(results)
-    points = {}
-    for name, measures in summary.items():
-        if "kl_aggregate_mc" not in measures:
+    placed = {}
+    for name, estimates in summary.items():
+        if "kl_aggregate_mc" not in estimates:
             continue
         runs = [result for result in results if result.system.name == name]
-        of_runs = [(run.measures["kl_aggregate_mc"], run.measures["reconstruction"]) for run in runs]
-        points[name] = SystemPoint(
+        found = [run.evaluation.measures for run in runs]
+        points = [(measures["kl_aggregate_mc"], measures["reconstruction"]) for measures in found]
+        placed[name] = SystemPoint(
             _family(runs[0].system.objective),
-            (measures["kl_aggregate_mc"].mean, measures["reconstruction"].mean),
-            [(x, y) for x, y in of_runs if x is not None and y is not None],
+            (estimates["kl_aggregate_mc"].mean, estimates["reconstruction"].mean),
+            [(x, y) for x, y in points if x is not None and y is not None],
         )
-    if not points:
+    if not placed:
         return None
     caption = (
         "Reconstruction against distance of the aggregate posterior from the prior: means over seeds, single seeds "
         "small; lines join the weights of one system. Lower left is better. Systems with a deterministic encoder, or "
         "whose prior is not N(0, I), are not shown."
     )
-    return save_with_caption(rate_distortion(points), figures, "rate_distortion", caption)
+    return save_with_caption(rate_distortion(placed), figures, "rate_distortion", caption)
 
 
 def _family(objective: str) -> str:

@@ -1,4 +1,4 @@
-"""Runs as parallel processes over the cores, trained and then evaluated: resumable, failures isolated."""
+"""Trains and evaluates runs in parallel processes; a failed run does not stop the others, a stopped one is resumed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _POLL_SECONDS = 0.1
 
 @dataclass(frozen=True)
 class Job:
-    """One run to make: a name for people, its settings, where it goes, and how many rows it is evaluated on."""
+    """One run of a comparison: its name in tables, its settings, its directory, and how many rows to evaluate it on."""
 
     name: str
     config: TrainConfig
@@ -37,12 +37,12 @@ class Job:
 
     @property
     def log(self) -> Path:
-        """What its processes print."""
+        """The file with the output of its processes."""
         return self.out.with_name(f"{self.out.name}.log")
 
     @property
-    def last_words(self) -> str:
-        """The last line its processes printed."""
+    def last_log_line(self) -> str:
+        """The last line of its log."""
         if not self.log.exists():
             return "it has not begun"
         lines = self.log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
@@ -54,7 +54,7 @@ class Job:
         return metrics.read_bytes().count(b"\n") if metrics.exists() else 0
 
     def next_command(self) -> tuple[State, list[str]] | None:
-        """What has to run next: training, its continuation, or evaluation; None where all is done."""
+        """The next command: train, resume or evaluate; None where the job is done."""
         run = RunDirectory(self.out)
         if run.finished:
             if run.evaluation.exists():
@@ -81,9 +81,9 @@ Show = Callable[[Sequence[tuple[Job, State]]], None]
 
 
 def run_jobs(jobs: Sequence[Job], workers: int, show: Show) -> list[Failure]:
-    """Do whatever is missing of every job, ``workers`` at a time; those that fail are returned, the rest go on.
+    """Run every unfinished job, ``workers`` at a time; returns the jobs that failed, which do not stop the others.
 
-    An interruption reaches the runs too: they save and end, and the same call later continues them.
+    An interruption is passed on to the runs: they save a checkpoint and end, and the same call later resumes them.
     """
     states: dict[Job, State] = dict.fromkeys(jobs, "waiting")
     waiting = list(jobs)
@@ -108,7 +108,7 @@ def run_jobs(jobs: Sequence[Job], workers: int, show: Show) -> list[Failure]:
                         waiting.insert(0, job)  # its next step, if any, goes first
                     else:
                         states[job] = "failed"
-                        failures.append(Failure(job, job.last_words))
+                        failures.append(Failure(job, job.last_log_line))
                 show([*states.items()])
                 time.sleep(_POLL_SECONDS)
     finally:

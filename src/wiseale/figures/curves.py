@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Literal
 
 from matplotlib.figure import Figure
 
 from wiseale.figures.style import legend_below, line_style, new_figure, point_style
+from wiseale.training.records import EpochRecord
 
 PANELS = (
     ("reconstruction", "reconstruction error"),
@@ -15,11 +16,11 @@ PANELS = (
     ("elbo", "ELBO"),
 )
 
-Records = Sequence[Mapping[str, Any]]
-"""The lines of a run's metrics.jsonl."""
+Records = Sequence[EpochRecord]
+"""The epochs of a run."""
 
 
-def training_curves(systems: Mapping[str, Sequence[Records]], part: str = "train") -> Figure:
+def training_curves(systems: Mapping[str, Sequence[Records]], part: Literal["train", "held_out"] = "train") -> Figure:
     """One line per system, the mean over its runs, with a band over their range, up to the epoch that all reached.
 
     A system without a term (a deterministic encoder has no KL) has no line in that panel.
@@ -28,9 +29,9 @@ def training_curves(systems: Mapping[str, Sequence[Records]], part: str = "train
     axes = figure.subplots(1, len(PANELS), squeeze=False)[0]
     for (term, title), ax in zip(PANELS, axes, strict=True):
         for number, (name, runs) in enumerate(systems.items()):
-            by_epoch = [epoch for epoch in zip(*runs, strict=False) if all(term in run[part] for run in epoch)]
-            epochs = [epoch[0]["epoch"] for epoch in by_epoch]
-            values = [[run[part][term] for run in epoch] for epoch in by_epoch]
+            by_epoch = [epoch for epoch in zip(*runs, strict=False) if all(term in getattr(run, part) for run in epoch)]
+            epochs = [epoch[0].epoch for epoch in by_epoch]
+            values = [[getattr(run, part)[term] for run in epoch] for epoch in by_epoch]
             colour, dash = line_style(number)
             mean = [sum(of_runs) / len(of_runs) for of_runs in values]
             marker = point_style(number)[1] if len(epochs) == 1 else None  # a line through one point is invisible

@@ -1,58 +1,66 @@
-"""The README.md beside an exported model, in Hugging Face's form, filled from what is known of it."""
+"""The model card: README.md beside an exported model, in the form Hugging Face reads."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import wiseale
 from wiseale import config
+from wiseale.config import TrainConfig
 from wiseale.models.model_file import ModelConfig
 from wiseale.models.onnx import Exported
-from wiseale.networks.model import seeded
+from wiseale.objectives import make_objective
 
 
 @dataclass(frozen=True)
 class Provenance:
-    """What a run knows of its model beyond the model itself; empty for a model without a run.
+    """How a model was trained and evaluated; empty for a model without a run.
 
     Attributes:
-        settings: the run's complete configuration.
-        evaluation: what ``wiseale evaluate`` wrote.
+        settings: the run's complete settings.
+        prior_weight: what the prior was multiplied by.
+        n_train: rows trained on.
+        n_held_out: rows held out.
+        measures: what ``wiseale evaluate`` measured, by name; None where it could not.
+        evaluated_on: the number and kind of the rows evaluated: ``"2,000 rows (test)"``.
     """
 
-    settings: dict[str, Any] = field(default_factory=dict)
-    evaluation: dict[str, Any] = field(default_factory=dict)
+    settings: TrainConfig | None = None
+    prior_weight: float | None = None
+    n_train: int | None = None
+    n_held_out: int | None = None
+    measures: Mapping[str, float | None] = field(default_factory=dict)
+    evaluated_on: str = ""
 
     @property
     def data(self) -> str:
-        """What it was trained on; of a path the name alone, the rest is nobody's business."""
-        return Path(str(self.settings.get("data", ""))).name
+        """What the model was trained on; of a path only the name, because folders may be private."""
+        return Path(self.settings.data).name if self.settings else ""
 
     @property
-    def measures(self) -> dict[str, float]:
+    def measured(self) -> dict[str, float]:
         """Measures that have a value, by name."""
-        found = self.evaluation.get("measures", {})
-        return {name: value for name, value in found.items() if isinstance(value, int | float)}
+        return {name: value for name, value in self.measures.items() if value is not None}
 
 
-def model_card(name: str, made_of: ModelConfig, known: Provenance, onnx: Exported | None = None) -> str:
+def model_card(name: str, model_config: ModelConfig, known: Provenance, onnx: Exported | None = None) -> str:
     """The card's whole text."""
-    objective, _ = config.parse_spec(made_of.objective)
+    objective, _ = config.parse_spec(model_config.objective)
     parts = [
         _header(name, objective, known, onnx),
         f"# {name}",
-        f"An auto-encoder that turns {_rows(made_of)} into {made_of.latent_dim} "
-        f"code{'s' * (made_of.latent_dim > 1)} and back, trained with `{objective}` by "
+        f"An auto-encoder that turns {_rows(model_config)} into {model_config.latent_dim} "
+        f"code{'s' * (model_config.latent_dim > 1)} and back, trained with `{objective}` by "
         f"[wiseale](https://pypi.org/project/wiseale/) {wiseale.__version__}.",
         _USE,
-        "## Model\n\n" + _table(_model_facts(made_of)),
-        "## Training data\n\n" + _table(_data_facts(made_of, known)),
+        "## Model\n\n" + _table(_model_facts(model_config)),
+        "## Training data\n\n" + _table(_data_facts(model_config, known)),
         "## Training\n\n" + _training(known),
         "## Evaluation\n\n" + _evaluation(known),
-        "## How to use it\n\n" + (_onnx_usage(made_of, onnx) if onnx else _USAGE),
+        "## How to use it\n\n" + (_onnx_usage(model_config, onnx) if onnx else _USAGE),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -82,73 +90,73 @@ def _header(name: str, objective: str, known: Provenance, onnx: Exported | None)
     """YAML between rules; every value is written as JSON, which YAML reads."""
     tags = ["wiseale", "autoencoder", "representation-learning", objective, *(["onnx"] if onnx else [])]
     lines = ["library_name: wiseale", "pipeline_tag: feature-extraction", f"tags: {json.dumps(tags)}"]
-    if known.measures:
+    if known.measured:
         result = {
             "task": {"type": "feature-extraction"},
             "dataset": {"name": known.data or "unknown", "type": known.data or "unknown"},
-            "metrics": [{"type": key, "value": value} for key, value in known.measures.items()],
+            "metrics": [{"type": key, "value": value} for key, value in known.measured.items()],
         }
         lines.append(f"model-index: {json.dumps([{'name': name, 'results': [result]}], ensure_ascii=False)}")
     return "\n".join(["---", *lines, "---"])
 
 
-def _rows(made_of: ModelConfig) -> str:
-    shape = made_of.x_shape
+def _rows(model_config: ModelConfig) -> str:
+    shape = model_config.x_shape
     if len(shape) == 1:
         return f"rows of {shape[0]} number{'s' * (shape[0] > 1)}"
     return f"{'signals' if len(shape) == 2 else 'images'} of shape {shape}"
 
 
-def _model_facts(made_of: ModelConfig) -> dict[str, str]:
+def _model_facts(model_config: ModelConfig) -> dict[str, str]:
     readings = {
         "values": "numbers as they are",
         "unit": "8-bit pixels divided by 255",
         "threshold": "8-bit pixels, 1 where at least 128",
         "dynamic": "8-bit pixels, 1 where at least 128 (drawn anew at every step of training)",
     }
-    with seeded(0):
-        prior = made_of.build_prior()
+    own_prior = make_objective(model_config.objective).own_prior
     return {
-        "objective": f"`{made_of.objective}`",
-        "network": f"`{made_of.network}`",
-        "likelihood": f"`{made_of.likelihood}`",
-        "codes": f"{made_of.latent_dim}, {'with' if made_of.stochastic else 'without'} a width (sigma)",
-        "prior": "N(0, I)" if prior is None else "its own, kept with the model",
-        "input": f"{_rows(made_of)}; {readings[made_of.reading]}",
-        **({"columns": ", ".join(f"`{column}`" for column in made_of.columns)} if made_of.columns else {}),
-        "units": "standardised inside the model" if made_of.standardized else "not standardised",
+        "objective": f"`{model_config.objective}`",
+        "network": f"`{model_config.network}`",
+        "likelihood": f"`{model_config.likelihood}`",
+        "codes": f"{model_config.latent_dim}, {'with' if model_config.stochastic else 'without'} a width (sigma)",
+        "prior": "its own, kept with the model" if own_prior else "N(0, I)",
+        "input": f"{_rows(model_config)}; {readings[model_config.reading]}",
+        **({"columns": ", ".join(f"`{column}`" for column in model_config.columns)} if model_config.columns else {}),
+        "units": "standardised inside the model" if model_config.standardized else "not standardised",
     }
 
 
-def _data_facts(made_of: ModelConfig, known: Provenance) -> dict[str, str]:
-    resolved = known.settings.get("resolved", {})
+def _data_facts(model_config: ModelConfig, known: Provenance) -> dict[str, str]:
     return {
         "data": f"`{known.data}`" if known.data else "not recorded",
-        "SHA-256 of its content": f"`{made_of.data_fingerprint}`" if made_of.data_fingerprint else "not recorded",
-        **({"rows trained on": f"{resolved['n_train']:,}"} if "n_train" in resolved else {}),
-        **({"rows held out": f"{resolved['n_held_out']:,}"} if "n_held_out" in resolved else {}),
+        "SHA-256 of its content": f"`{model_config.data_fingerprint}`"
+        if model_config.data_fingerprint
+        else "not recorded",
+        **({} if known.n_train is None else {"rows trained on": f"{known.n_train:,}"}),
+        **({} if known.n_held_out is None else {"rows held out": f"{known.n_held_out:,}"}),
     }
 
 
 def _training(known: Provenance) -> str:
     names = ("batch_size", "max_epochs", "lr", "lr_schedule", "prior_warmup", "patience", "seed", "precision")
-    facts = {name: f"`{known.settings[name]}`" for name in names if name in known.settings}
-    weight = known.settings.get("resolved", {}).get("prior_weight")
-    if weight is not None:
-        facts["effective prior weight"] = f"`{weight:g}`"
-    return _table(facts) if facts else "Not recorded."
+    if known.settings is None:
+        return "Not recorded."
+    facts = {name: f"`{getattr(known.settings, name)}`" for name in names}
+    if known.prior_weight is not None:
+        facts["effective prior weight"] = f"`{known.prior_weight:g}`"
+    return _table(facts)
 
 
 def _evaluation(known: Provenance) -> str:
-    if not known.measures:
+    if not known.measured:
         return "Not evaluated."
-    about = f"On {known.evaluation.get('n_eval', 0):,} rows ({known.evaluation.get('split', 'unknown')}); nats per "
-    about += "observation unless the name says otherwise."
-    return f"{about}\n\n" + _table({key: f"{value:.6g}" for key, value in known.measures.items()})
+    about = f"On {known.evaluated_on}; nats per observation unless the name says otherwise."
+    return f"{about}\n\n" + _table({key: f"{value:.6g}" for key, value in known.measured.items()})
 
 
-def _onnx_usage(made_of: ModelConfig, onnx: Exported) -> str:
-    shape = ", ".join(["n", *map(str, made_of.x_shape)])
+def _onnx_usage(model_config: ModelConfig, onnx: Exported) -> str:
+    shape = ", ".join(["n", *map(str, model_config.x_shape)])
     named = ", ".join(onnx.outputs)
     return f"""ONNX operator set {onnx.opset}; checked in onnxruntime when exported: largest error of the encoder
 {onnx.encoder_error:.1e}, of the decoder {onnx.decoder_error:.1e}. Any batch size.

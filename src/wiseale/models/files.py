@@ -1,4 +1,4 @@
-"""A trained model on files: rows to codes, codes to rows, new rows; memory is bounded by a block."""
+"""Applies a trained model to files, block by block: rows to codes, codes to rows, and samples."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def embed(
 ) -> int:
     """Write posterior means, and standard deviations and reconstruction errors if wanted; the number of rows."""
     d_z = codec.model.latent_dim
-    if sigma and not codec.made_of.stochastic:
-        raise DataError(f"{codec.made_of.objective} has a deterministic encoder without sigma: leave out --sigma")
+    if sigma and not codec.model_config.stochastic:
+        raise DataError(f"{codec.model_config.objective} has a deterministic encoder without sigma: leave out --sigma")
     fields = [Field("codes", (d_z,), _CODES, code_names(d_z))]
     fields += [Field("sigma", (d_z,), _CODES, tuple(f"sigma{k}" for k in range(d_z)))] if sigma else []
     fields += [Field("error", (), _CODES, ("error",))] if error else []
@@ -75,7 +75,7 @@ def sample(codec: Codec, n: int, out: Path, *, seed: int = 0, noise: bool = Fals
 
 def _write_x(codec: Codec, blocks: Iterable[Array], out: Path, n: int | None, progress: Progress) -> int:
     shape = codec.model.x_shape
-    columns = codec.made_of.columns or tuple(f"x{k}" for k in range(shape[0]))
+    columns = codec.model_config.columns or tuple(f"x{k}" for k in range(shape[0]))
     with ArrayOutput(out, [Field("x", shape, codec.dtype, columns)]) as output:
         for block in blocks:
             output.write(block)
@@ -84,7 +84,7 @@ def _write_x(codec: Codec, blocks: Iterable[Array], out: Path, n: int | None, pr
 
 
 def code_names(latent_dim: int) -> tuple[str, ...]:
-    """What a table calls the codes."""
+    """The names of the code columns in a table: z0, z1, ..., one for each dimension."""
     return tuple(f"z{k}" for k in range(latent_dim))
 
 

@@ -1,4 +1,4 @@
-"""A trained model on arrays in the user's units: codes, reconstructions, scores and samples."""
+"""A trained model applied to rows: the one way from stored rows to codes and back, for every command and for Python."""
 
 from __future__ import annotations
 
@@ -19,10 +19,9 @@ from wiseale.divergences import kl_posterior_prior
 from wiseale.errors import DataError, RunError
 from wiseale.likelihoods import check_support
 from wiseale.models.model_file import ModelConfig, load_model
-from wiseale.networks.model import Model, seeded
+from wiseale.networks.model import Model
 from wiseale.objectives.terms import Objective
-from wiseale.posterior import PointPosterior
-from wiseale.priors import OwnPrior
+from wiseale.posterior import PointPosterior, Posterior
 from wiseale.randomness import generator, standard_normal
 
 Numbers = npt.NDArray[np.floating]
@@ -49,28 +48,31 @@ class Codes:
 
 
 class Codec:
-    """A model with the way to and from the user's units.
+    """A trained model that takes rows as they are stored and returns the user's units.
 
     Tables are computed in float64, so that a row's result does not depend on the rows beside it; signals and images in
     float32, where that holds up to rounding, because convolutions in float64 are about ten times slower.
 
-    Attributes:
+    Args:
         model: the model as it was trained, in float32.
-        made_of: its settings.
-        dtype: what is computed in, and the type of x_hat.
+        model_config: its settings.
+        exact: False computes tables in float32 too, as in training; enough for means over many rows.
+
+    Attributes:
+        dtype: the precision of the computation, and the type of x_hat.
     """
 
-    def __init__(self, model: Model, made_of: ModelConfig) -> None:
+    def __init__(self, model: Model, model_config: ModelConfig, *, exact: bool = True) -> None:
         self.model = model.eval()
-        self.made_of = made_of
+        self.model_config = model_config
         self._device = next(model.parameters()).device
-        exact = len(model.x_shape) == 1 and self._device.type != "mps"  # which has no float64
+        exact = exact and len(model.x_shape) == 1 and self._device.type != "mps"  # which has no float64
         self._torch_dtype = torch.float64 if exact else torch.float32
         self.dtype: np.dtype[np.floating] = np.dtype(np.float64) if exact else np.dtype(np.float32)
         self._network = copy.deepcopy(model).to(self._torch_dtype) if exact else model
 
     def __reduce__(self) -> tuple[type[Codec], tuple[Model, ModelConfig]]:
-        return type(self), (self.model, self.made_of)
+        return type(self), (self.model, self.model_config)
 
     def blocks(self, n: int) -> Iterator[slice]:
         """Slices of n rows, each small enough to be computed at once."""
@@ -78,11 +80,25 @@ class Codec:
         for start in range(0, n, size):
             yield slice(start, min(start + size, n))
 
+    def read(self, stored: Array, reading: Reading | None = None) -> Tensor:
+        """Stored rows as x in the network's units, on its device; read as the model's data was, or as given."""
+        x: Tensor = self.model.units(as_x(stored, reading or self.model_config.reading))
+        return x.to(self._device, self._torch_dtype)
+
+    @torch.no_grad()
+    def posterior(self, x: Tensor) -> Posterior:
+        """q(z|x) of rows in the network's units."""
+        return self._network.encode(x)
+
+    def in_user_units(self, x: Tensor) -> Tensor:
+        """x on the CPU, from the network's units to the user's; a large offset is added in float64."""
+        return self.model.units.inverse(x.cpu())
+
     @torch.inference_mode()
     def encode(self, stored: Array, *, error: bool = False) -> Codes:
         """q(z|x) of rows as they are stored, and the reconstruction error if wanted."""
-        x = self._read(stored)
-        posterior = self._network.encode(x)
+        x = self.read(stored)
+        posterior = self.posterior(x)
         sigma = None if isinstance(posterior, PointPosterior) else posterior.sigma.cpu().numpy()
         errors = None
         if error:
@@ -102,16 +118,15 @@ class Codec:
         The expectation is a mean over the same few draws of epsilon for every row, so neither the order of the rows nor
         their number matters.
         """
-        x = self._read(stored)
+        x = self.read(stored)
         check_support(self.model.family, float(x.min()), float(x.max()))
-        posterior = self._network.encode(x)
+        posterior = self.posterior(x)
         half = standard_normal((SCORE_DRAWS // 2, self.model.latent_dim), 0, "evaluate").to(x)
         log_likelihood = torch.zeros(len(x), dtype=x.dtype, device=x.device)
         for epsilon in torch.cat([half, -half]):
             likelihood = self._network.decode(posterior.sample(epsilon.expand(len(x), -1)))
             log_likelihood += likelihood.log_prob(x)
-        units = self.model.units
-        log_jacobian = 0.0 if units is None else units.log_jacobian(self.model.x_shape)
+        log_jacobian = self.model.units.log_jacobian(self.model.x_shape)
         return (log_likelihood / SCORE_DRAWS - kl_posterior_prior(posterior) + log_jacobian).cpu().numpy()
 
     @torch.inference_mode()
@@ -129,21 +144,14 @@ class Codec:
     def _tensor(self, values: Array) -> Tensor:
         return torch.from_numpy(np.array(values, self.dtype)).to(self._device)
 
-    def _read(self, stored: Array) -> Tensor:
-        """Stored rows in the network's units."""
-        x = as_x(stored, self.made_of.reading)
-        units = self.model.units
-        return (x if units is None else units(x)).to(self._device, self._torch_dtype)
-
     def _write(self, x: Tensor) -> Numbers:
-        """From the network's units to the user's, in :attr:`dtype`; a large offset is added in float64."""
-        units = self.model.units
-        result: Numbers = (x.cpu() if units is None else units.inverse(x.cpu())).numpy().astype(self.dtype, copy=False)
+        """x in the user's units, in :attr:`dtype`."""
+        result: Numbers = self.in_user_units(x).numpy().astype(self.dtype, copy=False)
         return result
 
 
 def as_x(stored: Array, reading: Reading) -> Tensor:
-    """Rows as a model reads them; where it reads 8-bit images, floats must be those divided by 255 already."""
+    """Rows as a model reads them; for a model of 8-bit images, floats must already be divided by 255."""
     if reading == "dynamic":
         reading = "threshold"  # its draws are for training: an image has one code
     if reading == "values" or stored.dtype == np.uint8:
@@ -160,11 +168,8 @@ def draw_prior(model: Model, n: int, draws: torch.Generator) -> Tensor:
 
 
 def has_elbo(objective: Objective) -> bool:
-    """Whether :meth:`Codec.elbo` is right for its models: their encoder has a width and their prior is N(0, I)."""
-    if not objective.stochastic:
-        return False
-    with seeded(0):
-        return not isinstance(objective.build((1,), 1), OwnPrior)
+    """Whether :meth:`Codec.elbo` applies to its models: their encoder is stochastic and their prior is N(0, I)."""
+    return objective.stochastic and not objective.own_prior
 
 
 def open_codec(path: Path) -> Codec:

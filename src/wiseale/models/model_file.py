@@ -19,7 +19,6 @@ from wiseale.errors import ModelFileError, WiseAleError
 from wiseale.networks.model import Model, Standardizer, seeded
 from wiseale.objectives import make_objective
 from wiseale.platform.atomic_files import MANIFEST, to_json, verify_directory, write_directory
-from wiseale.priors import OwnPrior
 
 VERSION = 1
 _FILES = {"model.safetensors", "config.json"}
@@ -27,11 +26,11 @@ _FILES = {"model.safetensors", "config.json"}
 
 @dataclass(frozen=True)
 class ModelConfig:
-    """What a model is made of: complete specs, so that later changes of a default change no saved model.
+    """The settings a model is built from; specs are complete, so that changed defaults do not change saved models.
 
     Attributes:
         standardized: whether the model holds the mean and scale of its data.
-        stochastic: whether its encoder has a width.
+        stochastic: whether its encoder is stochastic.
         reading: how stored numbers become x.
         columns: names of a table's features, in order; empty where they have none.
         data_fingerprint: of what it was trained on; empty where that is not known.
@@ -59,25 +58,29 @@ class ModelConfig:
         return model
 
     def build_prior(self) -> nn.Module | None:
-        """The objective's own prior with fresh weights; None: it is N(0, I)."""
-        built = make_objective(self.objective).build(self.x_shape, self.latent_dim)
-        return built if isinstance(built, nn.Module) and isinstance(built, OwnPrior) else None
+        """The objective's own prior with fresh weights; None where the prior is N(0, I)."""
+        objective = make_objective(self.objective)
+        if not objective.own_prior:
+            return None
+        prior = objective.build(self.x_shape, self.latent_dim)
+        assert isinstance(prior, nn.Module)
+        return prior
 
 
-def save_model(directory: Path, model: Model, made_of: ModelConfig) -> None:
+def save_model(directory: Path, model: Model, model_config: ModelConfig) -> None:
     """Write a model directory, at once."""
 
     def fill(temporary: Path) -> None:
         state = {name: tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
         save_file(state, temporary / "model.safetensors")
-        settings = {"format": "wiseale model", "version": VERSION, **asdict(made_of)}
+        settings = {"format": "wiseale model", "version": VERSION, **asdict(model_config)}
         (temporary / "config.json").write_text(to_json(settings), encoding="utf-8")
 
     write_directory(directory, fill)
 
 
 def refuse_to_replace(directory: Path, files: Collection[str] = _FILES) -> None:
-    """An error where a new directory of these files would take the place of anything but an earlier one of them."""
+    """An error if ``directory`` holds anything but an earlier version of these files."""
     if not directory.exists():
         return
     if not directory.is_dir():
@@ -95,13 +98,13 @@ def load_model(directory: Path) -> tuple[Model, ModelConfig]:
     if not directory.is_dir():
         raise ModelFileError(f"no model at {directory}: give a model directory, or a run that has finished")
     verify_directory(directory)
-    made_of = _read_config(directory / "config.json")
+    model_config = _read_config(directory / "config.json")
     try:
         with seeded(0):
-            model = made_of.build()
-            model.prior = made_of.build_prior()
+            model = model_config.build()
+            model.prior = model_config.build_prior()
         state = load_file(directory / "model.safetensors")
-        if model.units is not None:
+        if model_config.standardized:
             model.units = Standardizer(state["units.mean"], state["units.scale"])
         model.load_state_dict(state)
     except (SafetensorError, OSError) as error:
@@ -111,7 +114,7 @@ def load_model(directory: Path) -> tuple[Model, ModelConfig]:
         raise ModelFileError(f"{directory}: the weights do not fit the network in config.json: {reason}") from None
     except WiseAleError as error:
         raise ModelFileError(f"{directory / 'config.json'}: {error}") from None
-    return model.eval(), made_of
+    return model.eval(), model_config
 
 
 def _read_config(path: Path) -> ModelConfig:
@@ -125,11 +128,17 @@ def _read_config(path: Path) -> ModelConfig:
     if version != VERSION:
         raise ModelFileError(f"{path} has version {version!r}, this wiseale reads version {VERSION}: upgrade wiseale")
     try:
-        made_of = ModelConfig(**settings)
-        shape, columns = tuple(int(n) for n in made_of.x_shape), tuple(made_of.columns)
-        words = (made_of.network, made_of.likelihood, made_of.objective, made_of.data_fingerprint, *columns)
-        wrong = not all(isinstance(word, str) for word in words) or made_of.reading not in get_args(Reading)
-        if wrong or not shape or min(shape) < 1 or int(made_of.latent_dim) < 1:
+        model_config = ModelConfig(**settings)
+        shape, columns = tuple(int(n) for n in model_config.x_shape), tuple(model_config.columns)
+        words = (
+            model_config.network,
+            model_config.likelihood,
+            model_config.objective,
+            model_config.data_fingerprint,
+            *columns,
+        )
+        wrong = not all(isinstance(word, str) for word in words) or model_config.reading not in get_args(Reading)
+        if wrong or not shape or min(shape) < 1 or int(model_config.latent_dim) < 1:
             raise ValueError
         if columns and shape != (len(columns),):
             raise ValueError

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from wiseale.errors import ConfigError, ModelFileError
 from wiseale.models.inference import Codec
 from wiseale.models.model_file import refuse_to_replace
-from wiseale.networks.model import Model, Standardizer
+from wiseale.networks.model import IdentityStandardizer, Model, Standardizer
 from wiseale.platform.atomic_files import write_directory
 from wiseale.posterior import PointPosterior
 
@@ -55,7 +55,7 @@ def export_onnx(codec: Codec, directory: Path) -> Exported:
     require_extra()
     refuse_to_replace(directory, ("encoder.onnx", "decoder.onnx"))
     model = copy.deepcopy(codec.model).cpu().eval()
-    outputs = ("mu", "sigma") if codec.made_of.stochastic else ("mu",)
+    outputs = ("mu", "sigma") if codec.model_config.stochastic else ("mu",)
     errors = {}
 
     def fill(temporary: Path) -> None:
@@ -76,7 +76,7 @@ def require_extra() -> None:
         raise ConfigError(f"ONNX export needs {' and '.join(missing)}: pip install 'wiseale[onnx]'")
 
 
-class _Units(nn.Module):
+class _Float32Standardizer(nn.Module):
     """Standardisation in float32: the mean in two parts, so that a large offset is subtracted without loss."""
 
     high: Tensor
@@ -97,26 +97,29 @@ class _Units(nn.Module):
         return x * self.scale + self.low + self.high
 
 
+def _float32_units(units: Standardizer) -> IdentityStandardizer | _Float32Standardizer:
+    return units if isinstance(units, IdentityStandardizer) else _Float32Standardizer(units)
+
+
 class _Encoder(nn.Module):
     def __init__(self, model: Model) -> None:
         super().__init__()
-        self.units = None if model.units is None else _Units(model.units)
+        self.units = _float32_units(model.units)
         self.body, self.head = model.body, model.head
 
     def forward(self, x: Tensor) -> Tensor | tuple[Tensor, Tensor]:
-        posterior = self.head(self.body(x if self.units is None else self.units(x)))
+        posterior = self.head(self.body(self.units(x)))
         return posterior.mu if isinstance(posterior, PointPosterior) else (posterior.mu, posterior.sigma)
 
 
 class _Decoder(nn.Module):
     def __init__(self, model: Model) -> None:
         super().__init__()
-        self.units = None if model.units is None else _Units(model.units)
+        self.units = _float32_units(model.units)
         self.decoder, self.family = model.decoder, model.family
 
     def forward(self, z: Tensor) -> Tensor:
-        x_hat = self.family(self.decoder(z)).mean
-        return x_hat if self.units is None else self.units.inverse(x_hat)
+        return self.units.inverse(self.family(self.decoder(z)).mean)
 
 
 def _write(module: nn.Module, example: Tensor, name: str, outputs: tuple[str, ...], path: Path) -> None:
@@ -140,7 +143,7 @@ def _verify(model: Model, encoder: Path, decoder: Path) -> tuple[float, float]:
     exact = copy.deepcopy(model).double()
     run_encoder, run_decoder = _session(encoder), _session(decoder)
     draws = torch.Generator().manual_seed(0)
-    units = model.units or Standardizer(torch.zeros(()), torch.ones(()))
+    units = model.units
     encoder_error = decoder_error = 0.0
     for size in BATCHES:
         x = units.inverse(torch.randn(size, *model.x_shape, generator=draws)).float()

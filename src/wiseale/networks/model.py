@@ -31,7 +31,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class NetworkSettings(Settings):
-    """Base of every network's settings; how its posterior's width is made is common to all."""
+    """Base of every network's settings; how the encoder computes sigma is common to all."""
 
     sigma_activation: SigmaActivation = setting("softplus", "makes the posterior's standard deviation positive")
     sigma_min: float = setting(1e-4, "floor of the posterior's standard deviation", above=0)
@@ -64,7 +64,7 @@ class GaussianHead(nn.Module):
 
 
 class PointHead(nn.Module):
-    """Features (M, F) to codes without a width."""
+    """Features (M, F) to the codes of a deterministic encoder, which have no sigma."""
 
     def __init__(self, features: int, latent_dim: int) -> None:
         super().__init__()
@@ -76,7 +76,7 @@ class PointHead(nn.Module):
 
 
 def _full_precision(values: Tensor) -> Tensor:
-    """Widths and likelihoods are computed in at least float32, also where the layers run in bfloat16."""
+    """Posteriors and likelihoods are computed in at least float32, also where the layers run in bfloat16."""
     return values.float() if values.dtype in (torch.bfloat16, torch.float16) else values
 
 
@@ -111,14 +111,34 @@ class Standardizer(nn.Module):
         return -float(self.scale.log().double().expand(x_shape).sum())
 
 
+class IdentityStandardizer(Standardizer):
+    """The user's units are the network's; nothing is stored with the weights."""
+
+    def __init__(self) -> None:
+        nn.Module.__init__(self)  # no buffers: the state dict of such a model has no "units" entries
+        self.mean, self.scale = torch.zeros(()), torch.ones(())
+
+    def forward(self, x: Tensor) -> Tensor:
+        """x, unchanged."""
+        return x
+
+    def inverse(self, x: Tensor) -> Tensor:
+        """x, unchanged."""
+        return x
+
+    def log_jacobian(self, x_shape: tuple[int, ...]) -> float:
+        """0."""
+        return 0.0
+
+
 class Model(nn.Module):
     """Encoder, decoder and likelihood; x is in the network's units, see :attr:`units`.
 
     Without ``stochastic`` the encoder returns codes alone, as :class:`~wiseale.posterior.PointPosterior`.
 
     Attributes:
-        units: how the user's units become the network's; None where they are the same.
-        prior: the objective's own prior over codes, in models that have been trained; None: it is N(0, I).
+        units: converts the user's units to the network's and back.
+        prior: the objective's own prior over codes, in trained models; None where the prior is N(0, I).
     """
 
     def __init__(
@@ -143,7 +163,7 @@ class Model(nn.Module):
         )
         self.decoder = pair.decoder
         self.family = family
-        self.units: Standardizer | None = None
+        self.units: Standardizer = IdentityStandardizer()
         self.prior: nn.Module | None = None
 
     def encode(self, x: Tensor) -> Posterior:

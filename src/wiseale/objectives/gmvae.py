@@ -41,6 +41,8 @@ class Gmvae(WeightedObjective):
         0.0, "floor under the KL of the cluster, the paper's z-prior term (minimum information constraint)", minimum=0
     )
 
+    own_prior: ClassVar[bool] = True
+
     def build(self, x_shape: tuple[int, ...], latent_dim: int) -> ObjectiveCall:
         """A module with the networks of q(w|x) and p(z|w, y)."""
         return MixturePrior(self, x_shape, latent_dim)
@@ -86,9 +88,9 @@ class MixturePrior(nn.Module):
             "conditional_prior": conditional_prior.mean(),
             "w_prior": w_prior.mean(),
             "z_prior": z_prior.mean(),
-            "elbo": -(reconstruction + conditional_prior + w_prior + z_prior).mean(),
         }
-        return Terms(reconstruction, prior, 1.0, details)
+        elbo = -(reconstruction + conditional_prior + w_prior + z_prior).mean()
+        return Terms(reconstruction, prior, 1.0, details, elbo)
 
     def encode_w(self, x: Tensor) -> Posterior:
         """q(w|x) for a batch (M, *x_shape)."""

@@ -26,12 +26,15 @@ class Terms:
         prior: the objective's prior term, a divergence from the prior, ().
         weight: factor of the prior term in the loss.
         details: further terms by name, logged but not added to the loss.
+        elbo: the evidence lower bound of the batch, mean over observations, (); None: it follows from the
+            reconstruction and the KL between each posterior and N(0, I).
     """
 
     reconstruction: Tensor
     prior: Tensor
     weight: float
     details: Mapping[str, Tensor] = field(default_factory=dict)
+    elbo: Tensor | None = None
 
     @property
     def loss(self) -> Tensor:
@@ -93,6 +96,9 @@ class Objective(Protocol):
     couples_batch: ClassVar[bool]
     """Whether the loss of one observation depends on the others (ranks must then share their posteriors)."""
 
+    own_prior: ClassVar[bool]
+    """Whether the prior over codes is learned instead of N(0, I): ``build`` then returns an ``OwnPrior`` module."""
+
     @property
     def stochastic(self) -> bool:
         """Whether the encoder is stochastic; otherwise z = mu."""
@@ -116,6 +122,7 @@ class WeightedObjective(Settings):
     """Base of the objectives: stateless unless ``build`` is overridden; the prior's weight is one of the settings."""
 
     couples_batch: ClassVar[bool] = False
+    own_prior: ClassVar[bool] = False
     weight_setting: ClassVar[str | None] = None
     """Name of the field that holds the weight; None: the weight is 1."""
 

@@ -64,9 +64,9 @@ class WiseAleExact(WeightedObjective):
         with torch.no_grad():
             # From each observation's own code, as AEVB reports them: logged for comparison, not part of the loss.
             own = likelihood.log_prob(x).mean()
-            details = {"own_reconstruction": -own, "elbo": own - kl_posterior_prior(posterior).mean()}
+            elbo = own - kl_posterior_prior(posterior).mean()
         weight = weight_value(self.prior_weight, len(posterior))
-        return Terms(-log_prob, aggregate_kl(posterior, z, self.estimator), weight, details)
+        return Terms(-log_prob, aggregate_kl(posterior, z, self.estimator), weight, {"own_reconstruction": -own}, elbo)
 
 
 def average_log_prob(likelihood: Likelihood, x: Tensor) -> Tensor:

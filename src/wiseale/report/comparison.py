@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
 from wiseale.experiments.comparison import Comparison, Result, Summary
@@ -12,7 +11,6 @@ from wiseale.experiments.saved_figure import SavedFigure
 from wiseale.report.cells import estimate_cell
 from wiseale.report.document import Document, Paragraph, Picture, Section, Table
 from wiseale.report.how_it_was_run import run_blocks
-from wiseale.runs.directory import RunDirectory
 
 FIT = {
     "mse": "MSE",
@@ -104,7 +102,7 @@ def runs_table(results: Sequence[Result], prefix: str = "") -> Table:
     rows = tuple(
         (result.system.name, str(result.seed), measure, "" if value is None else repr(value))
         for result in results
-        for measure, value in (result.measures | result.training_measures).items()
+        for measure, value in (result.evaluation.measures | result.training_measures).items()
     )
     return Table(f"{_stem(prefix)}measures_by_run", ("system", "seed", "measure", "value"), rows)
 
@@ -113,9 +111,9 @@ def _notes(results: Sequence[Result]) -> tuple[Paragraph, ...]:
     """How to read the result tables."""
     if not results:
         return (Paragraph("Nothing has been evaluated."),)
-    evaluation = json.loads(RunDirectory(results[0].path).evaluation.read_text(encoding="utf-8"))
+    evaluation = results[0].evaluation
     how = Paragraph(
-        f"Measured on {evaluation['n_eval']:,} rows ({evaluation['split']}) the models have not seen; compactness and "
+        f"Measured on {evaluation.n_eval:,} rows ({evaluation.split}) the models have not seen; compactness and "
         "mutual information depend on that number. Less is better for MSE, reconstruction and NLL, more for the ELBO. "
         "KLs, mutual information, width, active units and separation describe a representation: a collapsed one has "
         "KLs of 0. A dash: not defined for that system."

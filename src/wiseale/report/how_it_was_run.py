@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
+from dataclasses import asdict
 
 from wiseale.experiments.comparison import Comparison, Result
 from wiseale.report.document import Block, Commands, Paragraph, Table
-from wiseale.runs.directory import RunDirectory
 
 _COMMON = (
     *("data", "network", "likelihood", "latent_dim", "batch_size", "max_epochs", "lr", "lr_schedule", "prior_warmup"),
@@ -27,7 +26,7 @@ def run_blocks(comparison: Comparison, results: Sequence[Result], name: str = ""
         for one in shown
         if one.path.is_relative_to(comparison.out)
     )
-    environment = json.loads(RunDirectory(results[0].path).environment.read_text(encoding="utf-8"))
+    environment = asdict(results[0].directory.read_environment())
     return (
         systems_table(shown, f"{name}systems"),
         settings_table(results[0], f"{name}settings"),
@@ -44,21 +43,20 @@ def systems_table(results: Sequence[Result], name: str) -> Table:
     """Each system with all its settings and the effective weight of its prior."""
     rows = []
     for result in results:
-        stored = RunDirectory(result.path).read_config()
+        record = result.directory.read_record()
         own = ", ".join(f"{key} {value}" for key, value in result.system.settings.items())
-        facts = stored["resolved"]
-        weight = f"{facts['prior_weight']:.4g}"
-        rows.append((result.system.name, stored["objective"], own or "-", weight, f"{facts['parameters']:,}"))
+        weight, parameters = f"{record.facts.prior_weight:.4g}", f"{record.facts.parameters:,}"
+        rows.append((result.system.name, record.settings.objective, own or "-", weight, parameters))
     columns = ("system", "objective with all its settings", "settings of its own", "effective weight", "parameters")
     return Table(name, columns, tuple(rows), "What was compared. The prior's effective weight is per observation.")
 
 
 def settings_table(result: Result, name: str) -> Table:
     """The settings that all runs share."""
-    stored = RunDirectory(result.path).read_config()
+    record = result.directory.read_record()
     own = {"objective", *result.system.settings}
-    common = {key: stored[key] for key in _COMMON if key not in own}
-    facts = {key: stored["resolved"][key] for key in _FACTS}
+    common = {key: getattr(record.settings, key) for key in _COMMON if key not in own}
+    facts = {key: getattr(record.facts, key) for key in _FACTS} | {"x_shape": list(record.facts.x_shape)}
     return Table(name, ("setting", "value"), _pairs(common | facts), "Settings of all runs.")
 
 

@@ -6,7 +6,6 @@ import dataclasses
 from pathlib import Path
 
 from wiseale import config
-from wiseale.config import TrainConfig, from_values
 from wiseale.errors import RunError
 from wiseale.experiments.comparison import Comparison, Result, System, summarize
 from wiseale.experiments.gallery import draw_all
@@ -20,9 +19,7 @@ def run_document(path: Path) -> Document:
     run = RunDirectory.open(path)
     if not run.evaluation.exists():
         raise RunError(f"{path} has not been evaluated: run `wiseale evaluate {path}` first")
-    stored = run.read_config()
-    stored.pop("resolved", None)
-    settings = from_values(TrainConfig, stored)
+    settings = run.read_record().settings
     system = System(brief_spec(settings.objective), settings.objective)
     results = [Result(system, settings.seed, run.path)]
     comparison = Comparison(settings, (system,), 1, run.path)

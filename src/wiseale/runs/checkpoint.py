@@ -1,4 +1,4 @@
-"""Everything a run needs to continue exactly: weights, optimiser, and how far it came. No pickle."""
+"""Checkpoints: weights, optimiser state and progress, enough to continue bit for bit. No pickle."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def save_checkpoint(directory: Path, learner: Learner) -> Path:
 
 
 def load_newest(directory: Path, learner: Learner) -> Path | None:
-    """Bring a learner to the newest undamaged checkpoint; a damaged one is passed over with a warning."""
+    """Load the newest undamaged checkpoint into a learner; damaged ones are skipped with a warning."""
     for path in _checkpoints(directory):
         try:
             verify_directory(path)
@@ -51,7 +51,7 @@ def load_newest(directory: Path, learner: Learner) -> Path | None:
 
 
 def load_checkpoint(path: Path, learner: Learner) -> None:
-    """Bring a learner to a checkpoint whose sums have been checked."""
+    """Load a checkpoint, whose checksums have been verified, into a learner."""
     device = next(learner.model.parameters()).device
     learner.modules.load_state_dict(load_file(path / "weights.safetensors", device=str(device)))
     _restore_optimizers(learner.optimizers, load_file(path / "optimizer.safetensors", device=str(device)))

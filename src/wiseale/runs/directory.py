@@ -1,22 +1,39 @@
-"""The directory a run lives in: what is in it, who may write to it, and how lines are appended and cut."""
+"""The directory of a run: its files, its lock, and reading, appending and cutting its records."""
 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Protocol, TypeVar
 
-from wiseale.errors import RunError
-from wiseale.platform.atomic_files import rename_directory, to_json, write_text
+from wiseale.errors import RunError, WiseAleError
+from wiseale.platform.atomic_files import rename_directory, write_text
 from wiseale.platform.locks import exclusive_lock
+from wiseale.runs.record import Environment, EpochTiming, RunRecord
+from wiseale.training.records import EpochRecord
+
+
+class Record(Protocol):
+    """A record that JSON text is read into and written from."""
+
+    def to_json(self) -> str:
+        """The record as JSON."""
+        ...
+
+    @classmethod
+    def from_json(cls, text: str) -> Record:
+        """The record in JSON text; ValueError or TypeError where it is not one."""
+        ...
+
+
+R = TypeVar("R", bound=Record)
 
 
 class RunDirectory:
-    """Names of the parts of a run."""
+    """The paths of a run's files, and the records in them."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -31,15 +48,15 @@ class RunDirectory:
         self.tensorboard = path / "tensorboard"
 
     @classmethod
-    def create(cls, path: Path, config: dict[str, Any], environment: dict[str, Any]) -> RunDirectory:
-        """Make a new run directory; it appears at once with its configuration inside."""
+    def create(cls, path: Path, record: RunRecord, environment: Environment) -> RunDirectory:
+        """Make a new run directory; it appears by a rename, with its configuration inside."""
         path = path.absolute()
         refuse_existing(path)
         temporary = path.with_name(f".{path.name}.partial-{os.getpid()}")
         try:
             temporary.mkdir(parents=True)
-            write_text(temporary / "config.json", to_json(config))
-            write_text(temporary / "environment.json", to_json(environment))
+            write_text(temporary / "config.json", record.to_json())
+            write_text(temporary / "environment.json", environment.to_json())
             rename_directory(temporary, path)
         except OSError as error:
             shutil.rmtree(temporary, ignore_errors=True)
@@ -56,34 +73,24 @@ class RunDirectory:
 
     @property
     def finished(self) -> bool:
-        """Whether the run has come to its end: the model is written last."""
+        """Whether training has ended: the model is written last."""
         return self.model.is_dir()
 
-    def read_config(self) -> dict[str, Any]:
-        """The run's complete configuration."""
-        try:
-            config = json.loads(self.config.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise RunError(f"cannot read {self.config}: {error}") from None
-        if not isinstance(config, dict):
-            raise RunError(f"{self.config} must hold a table of settings")
-        return config
+    def read_record(self) -> RunRecord:
+        """The run's settings, and the facts that follow from them."""
+        return read(RunRecord, self.config)
 
-    def read_metrics(self) -> list[dict[str, Any]]:
+    def read_environment(self) -> Environment:
+        """The versions, the machine and the data the run was started with."""
+        return read(Environment, self.environment)
+
+    def read_metrics(self) -> list[EpochRecord]:
         """The terms of each epoch."""
-        return _read_lines(self.metrics)
+        return _read_lines(EpochRecord, self.metrics)
 
-    def read_timing(self) -> list[dict[str, Any]]:
+    def read_timing(self) -> list[EpochTiming]:
         """The seconds and memory of each epoch."""
-        return _read_lines(self.timing)
-
-    def read_evaluation(self) -> dict[str, Any]:
-        """What ``wiseale evaluate`` wrote; empty where the run has not been evaluated."""
-        try:
-            evaluation = json.loads(self.evaluation.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            return {}
-        return evaluation if isinstance(evaluation, dict) else {}
+        return _read_lines(EpochTiming, self.timing)
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
@@ -96,18 +103,19 @@ class RunDirectory:
             yield
 
     def cut_after(self, epoch: int) -> None:
-        """Drop reports of epochs after this one, and a line a kill left unfinished."""
-        for path in (self.metrics, self.timing):
+        """Drop the records of later epochs, and an incomplete last line left by a kill."""
+        kinds: dict[Path, type[EpochRecord] | type[EpochTiming]] = {self.metrics: EpochRecord, self.timing: EpochTiming}
+        for path, kind in kinds.items():
             kept = []
             for line in path.read_bytes().splitlines(keepends=True) if path.exists() else []:
-                if not line.endswith(b"\n") or json.loads(line)["epoch"] > epoch:
+                if not line.endswith(b"\n") or kind.from_json(line.decode()).epoch > epoch:
                     break
                 kept.append(line)
             write_text(path, b"".join(kept).decode())
 
 
 def refuse_existing(path: Path) -> None:
-    """An error where a new run would overwrite something, or cannot be written."""
+    """An error where a new run would overwrite something or cannot be written."""
     if path.exists():
         what = "a run directory: continue it with `wiseale resume`" if (path / "config.json").exists() else "not empty"
         if not path.is_dir() or any(path.iterdir()):
@@ -119,13 +127,24 @@ def refuse_existing(path: Path) -> None:
         raise RunError(f"cannot write the run directory {path}: no permission in {parent}")
 
 
-def _read_lines(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
+def read(kind: type[R], path: Path) -> R:
+    """The record in a file; an error names the file and what is wrong."""
+    try:
+        return kind.from_json(path.read_text(encoding="utf-8"))  # type: ignore[return-value]
+    except WiseAleError as error:
+        raise RunError(f"{path}: {error}") from None
+    except (OSError, ValueError, TypeError) as error:
+        raise RunError(f"cannot read {path}: {error}") from None
 
 
-def append_line(path: Path, record: dict[str, Any]) -> None:
-    """Add one JSON line, on disk before the next checkpoint is."""
+def _read_lines(kind: type[R], path: Path) -> list[R]:
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    return [kind.from_json(line) for line in lines]  # type: ignore[misc]
+
+
+def append_line(path: Path, record: Record) -> None:
+    """Add one line of JSON and flush it to disk, so that it is there before the next checkpoint."""
     with path.open("a", encoding="utf-8", newline="\n") as file:
-        file.write(json.dumps(record, allow_nan=False) + "\n")
+        file.write(record.to_json() + "\n")
         file.flush()
         os.fsync(file.fileno())

@@ -1,10 +1,9 @@
-"""The loop's journal on disk and on screen; signals that ask it to save and return."""
+"""Writes what the training loop reports to the run directory and the display; turns signals into an orderly stop."""
 
 from __future__ import annotations
 
-import dataclasses
 import signal
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import FrameType
 from typing import Any, Protocol
 
@@ -14,23 +13,24 @@ from wiseale.processes.collectives import MaxOverRanks
 from wiseale.processes.world import World
 from wiseale.runs.checkpoint import save_checkpoint
 from wiseale.runs.directory import RunDirectory, append_line
+from wiseale.runs.record import EpochTiming, RunRecord
 from wiseale.training.learner import Learner
-from wiseale.training.loop import EpochRecord
+from wiseale.training.records import TimedEpochRecord
 
 
 class Display(Protocol):
-    """What a person sees of a run."""
+    """Shows a run's progress to a person."""
 
     def loading(self, done: int, total: int) -> None:
         """Data is being packed or rendered."""
 
-    def started(self, facts: Mapping[str, Any]) -> None:
-        """Training begins, or goes on."""
+    def started(self, record: RunRecord, notes: Sequence[str]) -> None:
+        """Training begins or continues; ``notes`` are further lines to show."""
 
     def step(self, epoch: int, step_in_epoch: int, steps_per_epoch: int, terms: Mapping[str, float]) -> None:
         """Some steps were made."""
 
-    def epoch(self, record: EpochRecord) -> None:
+    def epoch(self, record: TimedEpochRecord) -> None:
         """An epoch ended."""
 
 
@@ -74,19 +74,17 @@ class Recorder:
         """Some steps were made."""
         self._display.step(epoch, step_in_epoch, steps_per_epoch, terms)
 
-    def epoch(self, record: EpochRecord) -> None:
-        """An epoch ended: two lines on disk."""
+    def epoch(self, record: TimedEpochRecord) -> None:
+        """Append the epoch to metrics.jsonl and timing.jsonl."""
         if not self._is_rank_0:
             return
-        told = dataclasses.asdict(record)
-        seconds, samples = told.pop("seconds"), told.pop("samples")
-        append_line(self._run.metrics, told)
-        timing = {
-            "epoch": record.epoch,
-            "seconds": round(seconds, 6),
-            "samples_per_second": round(samples / seconds, 3),
-            "peak_memory_bytes": peak_memory_bytes(),
-        }
+        append_line(self._run.metrics, record)
+        timing = EpochTiming(
+            epoch=record.epoch,
+            seconds=round(record.seconds, 6),
+            samples_per_second=round(record.samples / record.seconds, 3),
+            peak_memory_bytes=peak_memory_bytes(),
+        )
         append_line(self._run.timing, timing)
         self._display.epoch(record)
 

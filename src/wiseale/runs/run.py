@@ -1,4 +1,4 @@
-"""A run from start or checkpoint to finished model, kept in its directory."""
+"""Trains a run, from its start or a checkpoint to the finished model, in its run directory."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import safetensors
 import torch
 
 import wiseale
-from wiseale import config, kernels
+from wiseale import kernels
 from wiseale.config import SettingError, TrainConfig
 from wiseale.data import load_dataset
 from wiseale.data.defaults import constant_columns
@@ -27,7 +26,7 @@ from wiseale.processes.group import process_group
 from wiseale.processes.world import World, from_environment, report_once
 from wiseale.runs.checkpoint import load_checkpoint, load_newest, save_checkpoint
 from wiseale.runs.directory import RunDirectory, refuse_existing
-from wiseale.runs.environment import rounding_changes
+from wiseale.runs.record import Environment, RunRecord
 from wiseale.runs.recorder import Display, Recorder
 from wiseale.runs.tensorboard import also_logged
 from wiseale.training.learner import Learner
@@ -61,31 +60,29 @@ def start(asked: TrainConfig, out: Path, display: Display) -> Outcome:
         _use_threads(resolved)
         work = Work.prepare(resolved, dataset, world)
         take_weights(work.learner.model, resolved.init_from)
+        record = RunRecord(resolved, work.facts)
         if not world.is_rank_0:
-            return _carry_out(work, RunDirectory(out.absolute()), display)
-        complete = dataclasses.asdict(resolved) | {"resolved": work.facts}
-        run = RunDirectory.create(out, complete, _environment(resolved, dataset.fingerprint))
+            return _run(work, record, RunDirectory(out.absolute()), display)
+        run = RunDirectory.create(out, record, _environment(resolved, dataset.fingerprint))
         with run.locked():
-            return _carry_out(work, run, display, [note] if (note := constant_columns(dataset)) else [])
+            return _run(work, record, run, display, [note] if (note := constant_columns(dataset)) else [])
 
 
 def resume(path: Path, display: Display) -> Outcome:
     """Continue a run from its newest checkpoint, or from step 0 where it has none; a finished run is left alone.
 
-    With another number of processes than before it goes on too, and says so: sums are then rounded differently.
+    The number of processes may differ from before; the display then notes that sums are rounded differently.
     """
     world = from_environment()
     run = RunDirectory.open(path)
-    stored = run.read_config()
-    facts = stored.pop("resolved", {})
-    before = config.from_values(TrainConfig, stored)
-    resolved = dataclasses.replace(before, processes=world.size)
+    before = run.read_record()
+    resolved = dataclasses.replace(before.settings, processes=world.size)
     with process_group(world, resolved.device) as group, run.locked() if world.is_rank_0 else nullcontext():
         if run.finished:
             return Outcome(run.path)
         with group.one_per_machine_first():
             dataset = load_dataset(resolved.data, Path(resolved.data_root) if resolved.data_root else None)
-        if dataset.fingerprint != facts.get("data_fingerprint"):
+        if dataset.fingerprint != before.facts.data_fingerprint:
             raise RunError(f"{resolved.data} is not the data this run was started with: its content has changed")
         _use_threads(resolved)
         work = Work.prepare(resolved, dataset, world)
@@ -93,12 +90,13 @@ def resume(path: Path, display: Display) -> Outcome:
             take_weights(work.learner.model, resolved.init_from)
         if world.is_rank_0:
             run.cut_after(work.learner.progress.epoch)
-        changes = rounding_changes(run.environment, _environment(resolved, dataset.fingerprint))
-        return _carry_out(work, run, display, [*_other_size(before.processes or 1, world.size), *changes])
+        changes = run.read_environment().rounding_changes(_environment(resolved, dataset.fingerprint))
+        notes = [*_other_size(before.settings.processes or 1, world.size), *changes]
+        return _run(work, RunRecord(resolved, work.facts), run, display, notes)
 
 
 def _as_rank(asked: TrainConfig, world: World) -> TrainConfig:
-    """The settings of each process of this world; a number asked for must be the number there is."""
+    """The settings of each process; the number of processes asked for must be the number that was started."""
     if asked.processes not in (None, world.size):
         problem = f"is {asked.processes}, and {world.size} were started: leave it out, or start as many"
         raise SettingError("processes", problem)
@@ -109,7 +107,7 @@ def _as_rank(asked: TrainConfig, world: World) -> TrainConfig:
 
 
 def _load_newest(run: RunDirectory, learner: Learner, world: World) -> bool:
-    """Load the newest good checkpoint, chosen by rank 0, on every rank; False where there is none."""
+    """Load the newest checkpoint that rank 0 finds undamaged, on all ranks; False where there is none."""
     found = load_newest(run.checkpoints, learner) if world.is_rank_0 else None
     step = torch.tensor(-1 if found is None else int(found.name))
     broadcast([step], world)
@@ -136,22 +134,24 @@ def _use_threads(resolved: TrainConfig) -> None:
     torch.set_num_threads(resolved.threads)
 
 
-def _carry_out(work: Work, run: RunDirectory, display: Display, notes: Sequence[str] = ()) -> Outcome:
+def _run(work: Work, record: RunRecord, run: RunDirectory, display: Display, notes: Sequence[str] = ()) -> Outcome:
     """Train to the end or to an interruption, then write the model; the notes are shown first."""
-    if work.world.is_rank_0:
-        display.started(run.read_config() | {"processes": work.world.size, "notes": [*notes, *_notes(work)]})
-    with Recorder(run, display, work.world) as recorder, also_logged(recorder, run, work.world) as journal:
+    is_rank_0 = work.world.is_rank_0
+    if is_rank_0:
+        display.started(record, [*notes, *_notes(work)])
+    logger = record.settings.logger if is_rank_0 else None
+    with Recorder(run, display, work.world) as recorder, also_logged(recorder, run, logger) as journal:
         try:
             complete = fit(work.learner, work.train, work.held_out, work.plan, journal, work.world)
         except DivergenceError as error:
-            kept = max((p.name for p in run.checkpoints.glob("[0-9]*")), default=None)
-            where = f"the last good checkpoint is {run.checkpoints / kept}" if kept else "no checkpoint was due yet"
-            raise DivergenceError(f"{error} ({where})") from None
+            error.in_run = True
+            error.checkpoint = max(run.checkpoints.glob("[0-9]*"), default=None)
+            raise
     if not complete:
         return Outcome(run.path, recorder.signal)
-    if work.world.is_rank_0:
+    if is_rank_0:
         save_checkpoint(run.checkpoints, work.learner)
-        save_model(run.model, work.learner.finish(), work.made_of)
+        save_model(run.model, work.learner.finish(), work.model_config)
     return Outcome(run.path)
 
 
@@ -165,18 +165,18 @@ def _notes(work: Work) -> list[str]:
     ]
 
 
-def _environment(resolved: TrainConfig, data_fingerprint: str) -> dict[str, Any]:
-    return {
-        "wiseale": wiseale.__version__,
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "numpy": np.__version__,
-        "safetensors": safetensors.__version__,
-        "platform": platform.platform(),
-        "machine": platform.machine(),
-        "processes": resolved.processes,
-        "threads": resolved.threads,
-        "device": resolved.device,
-        "kernels": kernels.state(),
-        "data_fingerprint": data_fingerprint,
-    }
+def _environment(resolved: TrainConfig, data_fingerprint: str) -> Environment:
+    return Environment(
+        wiseale=wiseale.__version__,
+        python=platform.python_version(),
+        torch=str(torch.__version__),
+        numpy=np.__version__,
+        safetensors=safetensors.__version__,
+        platform=platform.platform(),
+        machine=platform.machine(),
+        processes=resolved.processes,
+        threads=resolved.threads,
+        device=resolved.device,
+        kernels=kernels.state(),
+        data_fingerprint=data_fingerprint,
+    )

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import time
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from wiseale.processes.world import ALONE, World
 from wiseale.runs.directory import RunDirectory
-from wiseale.training.loop import EpochRecord, Journal
+from wiseale.training.loop import Journal
 from wiseale.training.plan import require_logger
+from wiseale.training.records import EpochRecord, TimedEpochRecord
 
 if TYPE_CHECKING:
     from torch.utils.tensorboard import SummaryWriter
@@ -20,17 +19,16 @@ if TYPE_CHECKING:
 
 
 @contextlib.contextmanager
-def also_logged(journal: Journal, run: RunDirectory, world: World = ALONE) -> Iterator[Journal]:
-    """The journal, with events under ``RUN/tensorboard`` as well where the run's settings ask for them."""
-    logger = run.read_config().get("logger") if world.is_rank_0 else None
+def also_logged(journal: Journal, run: RunDirectory, logger: str | None) -> Iterator[Journal]:
+    """The journal, which with a logger also writes events under ``RUN/tensorboard``."""
     if logger is None:
         yield journal
         return
     require_logger(logger)
     from torch.utils.tensorboard import SummaryWriter
 
-    # Events are made again from the metrics that a resumption has kept: a kill may have lost some of them, and those of
-    # epochs that are done again must not stay. The purge tells a server that watches to forget what it has read.
+    # On resumption all events are written again from metrics.jsonl: a kill may have lost some, and those of epochs that
+    # are trained again must not stay. purge_step tells a running TensorBoard server to drop what it has read.
     for stale in run.tensorboard.glob("events.*"):
         stale.unlink()
     writer = SummaryWriter(str(run.tensorboard), purge_step=0)
@@ -42,7 +40,7 @@ def also_logged(journal: Journal, run: RunDirectory, world: World = ALONE) -> It
 
 
 class _Logged:
-    """Passes everything on, and writes each epoch's terms."""
+    """A journal that passes every call on and writes each epoch's terms as events."""
 
     def __init__(self, journal: Journal, writer: SummaryWriter) -> None:
         self._journal = journal
@@ -51,9 +49,9 @@ class _Logged:
     def step(self, epoch: int, step_in_epoch: int, steps_per_epoch: int, terms: Mapping[str, float]) -> None:
         self._journal.step(epoch, step_in_epoch, steps_per_epoch, terms)
 
-    def epoch(self, record: EpochRecord) -> None:
+    def epoch(self, record: TimedEpochRecord) -> None:
         self._journal.epoch(record)
-        _write(self._writer, dataclasses.asdict(record), record.samples / record.seconds, time.time())
+        _write(self._writer, record, record.samples / record.seconds, time.time())
         self._writer.flush()
 
     def checkpoint(self, learner: Learner) -> None:
@@ -64,18 +62,18 @@ class _Logged:
 
 
 def _write_again(writer: SummaryWriter, run: RunDirectory) -> None:
-    """Every epoch in metrics.jsonl, at the times it would have had without interruptions."""
+    """Write every epoch of metrics.jsonl, at the times it would have had without interruptions."""
     timing = run.read_timing()
-    at = time.time() - sum(one["seconds"] for one in timing)
-    for record, one in zip(run.read_metrics(), timing, strict=True):
-        at += one["seconds"]
-        _write(writer, record, one["samples_per_second"], at)
+    at = time.time() - sum(cost.seconds for cost in timing)
+    for record, cost in zip(run.read_metrics(), timing, strict=True):
+        at += cost.seconds
+        _write(writer, record, cost.samples_per_second, at)
 
 
-def _write(writer: SummaryWriter, record: Mapping[str, Any], rate: float, at: float) -> None:
-    """Every number of an epoch under its name, over optimiser steps."""
-    named = {"lr": record["lr"], "warmup": record["warmup"], "samples_per_second": rate}
-    for part in ("train", "held_out"):
-        named |= {f"{part}/{term}": value for term, value in (record[part] or {}).items()}
+def _write(writer: SummaryWriter, record: EpochRecord, rate: float, at: float) -> None:
+    """Write every number of an epoch under its name, over optimiser steps."""
+    named = {"lr": record.lr, "warmup": record.warmup, "samples_per_second": rate}
+    for part, terms in (("train", record.train), ("held_out", record.held_out)):
+        named |= {f"{part}/{term}": value for term, value in (terms or {}).items()}
     for name, value in named.items():
-        writer.add_scalar(name, value, record["step"], walltime=at)
+        writer.add_scalar(name, value, record.step, walltime=at)

@@ -14,7 +14,7 @@ from torch import Tensor
 from wiseale import kernels
 from wiseale.data.dataset import Array, Dataset, Rows
 from wiseale.data.reading import interpret
-from wiseale.networks.model import Standardizer
+from wiseale.networks.model import IdentityStandardizer, Standardizer
 from wiseale.randomness import generator
 from wiseale.training.mapped_rows import MappedRows
 
@@ -40,7 +40,8 @@ class Batches:
     ) -> None:
         self._index = None if index is None else torch.from_numpy(index)
         self._rows = rows
-        self._units = units
+        self._units = units or IdentityStandardizer()
+        self._standardized = not isinstance(self._units, IdentityStandardizer)
         self._device = torch.device(device)
         self._seed = seed
         self._n = len(rows) if index is None else len(index)
@@ -62,7 +63,7 @@ class Batches:
         if self._widening is not None:
             return self._take(positions, self._widening)
         stored = self.gather(positions)
-        if stored.dtype == torch.uint8 and self._units is None and self._rows.reading != "dynamic":
+        if stored.dtype == torch.uint8 and not self._standardized and self._rows.reading != "dynamic":
             stored = stored.to(self._device, non_blocking=True)  # a quarter of the bytes, and widened over there
         return self._convert(stored, counter).to(self._device, non_blocking=True)
 
@@ -85,7 +86,7 @@ class Batches:
 
     def _one_pass(self) -> Callable[[Tensor], Tensor] | None:
         """What gathers bytes and makes them numbers from 0 to 1 at once, where that is all there is to do."""
-        stored, bare = self._stored, self._units is None and self._rows.reading == "unit"
+        stored, bare = self._stored, not self._standardized and self._rows.reading == "unit"
         if stored is None or stored.dtype != torch.uint8 or not bare or self._device.type != "cpu":
             return None
         return (lambda rows: kernels.bytes.gather(stored, rows, 1 / 255)) if kernels.available() else None
@@ -107,8 +108,8 @@ class Batches:
     def _convert(self, stored: Tensor, counter: int) -> Tensor:
         reading = self._rows.reading
         draws = generator(self._seed, "binarize", counter) if reading == "dynamic" else None
-        x = interpret(stored, reading, draws)
-        return (x if self._units is None else self._units(x)).float()
+        x: Tensor = self._units(interpret(stored, reading, draws))
+        return x.float()
 
 
 def _view(x: Array) -> Tensor | None:
@@ -123,10 +124,10 @@ def _view(x: Array) -> Tensor | None:
         return torch.from_numpy(np.asarray(x))
 
 
-def fit_units(dataset: Dataset, index: npt.NDArray[np.int64]) -> Standardizer | None:
+def fit_units(dataset: Dataset, index: npt.NDArray[np.int64]) -> Standardizer:
     """Mean and scale of the training rows as ``dataset.scaling`` asks; a constant column keeps its scale."""
     if dataset.scaling == "none":
-        return None
+        return IdentityStandardizer()
     mean, variance = _moments(dataset.train, index, per_entry=dataset.scaling == "columns")
     scale = np.sqrt(variance)
     scale = np.where(scale > 1e-12 * np.maximum(np.abs(mean), 1e-300), scale, 1.0)

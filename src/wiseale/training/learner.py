@@ -1,4 +1,4 @@
-"""What training changes: the model, its objective, their optimisers, and how far training has come."""
+"""The state of training: the model, its objective, their optimisers, and the progress."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Progress:
 
 @dataclass
 class Learner:
-    """What training changes: model and objective, their optimisers, the progress, and the best weights yet.
+    """The state of training: model, objective, optimisers, progress, and the best weights so far.
 
     Attributes:
         model: the auto-encoder.
@@ -75,7 +75,7 @@ class Learner:
 
     @property
     def modules(self) -> nn.ModuleDict:
-        """All that has weights."""
+        """The modules with weights: the model, and the objective where it has its own networks."""
         parts: dict[str, nn.Module] = {"model": self.model}
         if isinstance(self.objective, nn.Module):
             parts["objective"] = self.objective

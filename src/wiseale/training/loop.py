@@ -23,35 +23,19 @@ from wiseale.training.adversary import adversarial_steps, adversarial_turns
 from wiseale.training.batches import Batches
 from wiseale.training.learner import Learner, snapshot
 from wiseale.training.plan import Plan
+from wiseale.training.records import TimedEpochRecord
 
 _FLUSH_EVERY = 32  # steps whose terms wait on the device before they are read: one synchronisation for all of them
 _HELD_ENTRIES = 1 << 20  # means of posteriors that wait with them, at most
 
 
-@dataclass(frozen=True)
-class EpochRecord:
-    """What is reported of an epoch, nats per observation; ``samples`` of it were seen in ``seconds`` since the start.
-
-    After a resumption in the middle of an epoch these two count what this process did.
-    """
-
-    epoch: int
-    step: int
-    lr: float
-    warmup: float
-    train: Mapping[str, float]
-    held_out: Mapping[str, float] | None
-    samples: int
-    seconds: float
-
-
 class Journal(Protocol):
-    """Where the loop reports to; training goes on the same whatever it does."""
+    """Where the loop reports to; the weights do not depend on it."""
 
     def step(self, epoch: int, step_in_epoch: int, steps_per_epoch: int, terms: Mapping[str, float]) -> None:
         """Some steps were made; the terms are running means of the epoch so far."""
 
-    def epoch(self, record: EpochRecord) -> None:
+    def epoch(self, record: TimedEpochRecord) -> None:
         """An epoch ended."""
 
     def checkpoint(self, learner: Learner) -> None:
@@ -118,7 +102,7 @@ def _fit(
             if len(pending) * posterior.mu.numel() >= _HELD_ENTRIES or len(pending) == _FLUSH_EVERY or last or due:
                 counters = list(range(progress.step + 1 - len(pending), progress.step + 1))
                 names, values = _measured(pending, world)
-                _add(values, names, counters, progress.sums, f"at step {{}} (epoch {progress.epoch + 1})")
+                _add(values, names, counters, progress.sums, epoch=progress.epoch + 1)
                 pending.clear()
                 means = {name: total / (s + 1) for name, total in progress.sums.items()}
                 journal.step(progress.epoch, s + 1, steps_per_epoch, means)
@@ -128,7 +112,7 @@ def _fit(
                 progress.sums = {}
                 _watch(learner, held, plan)
                 journal.epoch(
-                    EpochRecord(
+                    TimedEpochRecord(
                         epoch=progress.epoch,
                         step=progress.step,
                         lr=lr,
@@ -189,9 +173,9 @@ class _Step:
 
     @classmethod
     def of(cls, terms: Terms, posterior: Posterior, loss: Tensor) -> _Step:
-        details = {name: value.detach() for name, value in terms.details.items()}
-        # The loss comes last, so that a divergence is reported of the term that caused it.
-        others = {**details, "loss": loss.detach()}
+        elbo = {} if terms.elbo is None else {"elbo": terms.elbo}
+        # The loss comes last, so that a divergence is reported for the term that caused it.
+        others = {name: value.detach() for name, value in {**terms.details, **elbo, "loss": loss}.items()}
         return cls(terms.reconstruction.detach(), terms.prior.detach(), posterior.detach(), others)
 
 
@@ -213,28 +197,27 @@ def _measured(steps: list[_Step], world: World = ALONE) -> tuple[list[str], Tens
     return list(columns), values
 
 
-def _add(values: Tensor, names: list[str], counters: list[int], sums: dict[str, float], where: str) -> None:
-    """Add rows of terms to the sums, in order and in float64; stop at the first that is not finite."""
+def _add(
+    values: Tensor, names: list[str], counters: list[int], sums: dict[str, float], epoch: int | None = None
+) -> None:
+    """Add rows of terms to the sums, in order and in float64; an error at the first that is not finite.
+
+    ``counters`` are the rows' steps, or without ``epoch`` the numbers of their held-out batches.
+    """
     for counter, row in zip(counters, values.tolist(), strict=True):
         for name, value in zip(names, row, strict=True):
             if not math.isfinite(value):
-                _diverged(f"{name} is {value}", where.format(counter))
+                raise DivergenceError(name, value, counter, epoch, held_out=epoch is None)
             sums[name] = sums.get(name, 0.0) + value
-        if "kl_posterior_prior" in sums and "elbo" not in names:  # an objective with a bound of its own names it
+        if "kl_posterior_prior" in sums and "elbo" not in names:  # unless the objective computes its own
             sums["elbo"] = -(sums["reconstruction"] + sums["kl_posterior_prior"])
-
-
-def _diverged(what: str, where: str) -> None:
-    raise DivergenceError(
-        f"training diverged {where}: {what}; try a lower --lr, --max-grad-norm 1, or a larger sigma_min in --network"
-    )
 
 
 def _refuse_broken_weights(learner: Learner) -> None:
     """A checkpoint or model never holds NaN: a step may have been finite and its update not."""
     for name, parameter in learner.modules.named_parameters():
         if not bool(parameter.isfinite().all()):
-            _diverged(f"the weights {name} are not finite", f"at step {learner.progress.step}")
+            raise DivergenceError(name, None, learner.progress.step)
 
 
 @torch.no_grad()
@@ -258,7 +241,7 @@ def _held_out_terms(learner: Learner, held_out: Batches, plan: Plan, world: Worl
     for batch in range(world.rank, count, world.size):
         values[batch] = rows[batch]
     sums: dict[str, float] = {}
-    _add(sum_over_ranks(values, world), names, list(range(count)), sums, "on held-out batch {}")
+    _add(sum_over_ranks(values, world), names, list(range(count)), sums)
     return {name: value / count for name, value in sums.items()}
 
 

@@ -1,10 +1,9 @@
-"""From resolved settings and data to what the loop needs: a learner at step 0, its batches, the plan."""
+"""Builds what the training loop needs from resolved settings and data: a learner at step 0, batches, the plan."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +19,7 @@ from wiseale.randomness import derive_seed
 from wiseale.training.batches import Batches, fit_units
 from wiseale.training.learner import Learner
 from wiseale.training.plan import Plan, make_plan, split_rows
+from wiseale.training.records import RunFacts
 
 
 @dataclass
@@ -30,8 +30,8 @@ class Work:
     train: Batches
     held_out: Batches | None
     plan: Plan
-    made_of: ModelConfig
-    facts: dict[str, Any]
+    model_config: ModelConfig
+    facts: RunFacts
     world: World
 
     @classmethod
@@ -43,7 +43,7 @@ class Work:
         train_rows, held_rows = split_rows(len(dataset.train), resolved.held_out, resolved.seed)
         plan = make_plan(resolved)
         objective = make_objective(resolved.objective).at_scale(plan.batch_size, len(train_rows))
-        made_of = ModelConfig(
+        model_config = ModelConfig(
             network=resolved.network,
             likelihood=resolved.likelihood,
             objective=resolved.objective,
@@ -56,21 +56,21 @@ class Work:
             data_fingerprint=dataset.fingerprint,
         )
         with seeded(derive_seed(resolved.seed, "weights")):
-            model = made_of.build()
+            model = model_config.build()
             called = objective.build(dataset.x_shape, resolved.latent_dim)
         model.units = fit_units(dataset, train_rows)
         learner = Learner.fresh(model, called, plan.lr)
         learner.modules.to(resolved.device)
-        facts = {
-            "prior_weight": objective.effective_weight(plan.batch_size, len(train_rows)),
-            "steps_per_epoch": len(train_rows) // plan.batch_size,
-            "n_train": len(train_rows),
-            "n_held_out": len(held_rows),
-            "x_shape": list(dataset.x_shape),
-            "parameters": parameter_count(learner.modules),
-            "standardized": dataset.scaling,
-            "data_fingerprint": dataset.fingerprint,
-        }
+        facts = RunFacts(
+            prior_weight=objective.effective_weight(plan.batch_size, len(train_rows)),
+            steps_per_epoch=len(train_rows) // plan.batch_size,
+            n_train=len(train_rows),
+            n_held_out=len(held_rows),
+            x_shape=dataset.x_shape,
+            parameters=parameter_count(learner.modules),
+            standardized=dataset.scaling,
+            data_fingerprint=dataset.fingerprint,
+        )
 
         def batches(rows: npt.NDArray[np.int64]) -> Batches:
             return Batches(
@@ -83,11 +83,11 @@ class Work:
             )
 
         held_out = batches(held_rows) if len(held_rows) else None
-        return cls(learner, batches(train_rows), held_out, plan, made_of, facts, world)
+        return cls(learner, batches(train_rows), held_out, plan, model_config, facts, world)
 
 
 def take_weights(model: Model, init_from: str | None) -> None:
-    """Give a model the weights of a finished run's, or of a model file's; its own units stay."""
+    """Copy the weights of a finished run or a model directory into a model; it keeps its own standardizer."""
     if init_from is None:
         return
     source, _ = load_model(Path(init_from))

@@ -68,7 +68,7 @@ def run_experiment(
     experiment: Experiment = registry.lookup("experiment", name)
     comparisons = experiment.comparisons(scale, out / name, data, **common)
     for comparison in comparisons:
-        comparison.carry_out(workers, show)
+        comparison.run(workers, show)
     return Outcome(name, tuple(comparisons), note)
 
 

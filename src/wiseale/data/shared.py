@@ -1,0 +1,84 @@
+"""A dataset that is parsed once and read by several processes, as memory-mapped arrays in a folder."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from wiseale.data.dataset import Dataset, Preset, Rows
+from wiseale.platform.atomic_files import to_json
+
+VARIABLE = "WISEALE_SHARED_DATA"
+"""Environment variable: the folder of the dataset that the process which started this one has parsed."""
+
+
+@contextmanager
+def shared(dataset: Dataset, spec: str, data_root: Path, folder: Path) -> Iterator[None]:
+    """Inside, :func:`~wiseale.data.load_dataset` of this spec reads ``folder``, in processes started inside as well.
+
+    Sets that are memory-mapped anyway, or whose factors are Python objects, are not copied: each process loads them.
+    """
+    splits = {"train": dataset.train, "test": dataset.test}
+    present = {name: rows for name, rows in splits.items() if rows is not None}
+    arrays = [values for rows in present.values() for values in (rows.x, *rows.factors.values())]
+    if isinstance(dataset.train.x, np.memmap) or any(array.dtype.hasobject for array in arrays):
+        yield
+        return
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    try:
+        described = {
+            "spec": spec,
+            "data_root": str(data_root),
+            "splits": {name: _write(rows, folder, name) for name, rows in present.items()},
+            "dataset": {
+                "name": dataset.name,
+                "preset": asdict(dataset.preset),
+                "fingerprint": dataset.fingerprint,
+                "scaling": dataset.scaling,
+                "circular": dict(dataset.circular),
+                "columns": dataset.columns,
+            },
+        }
+        (folder / "dataset.json").write_text(to_json(described), encoding="utf-8")
+        os.environ[VARIABLE] = str(folder.absolute())
+        yield
+    finally:
+        os.environ.pop(VARIABLE, None)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def read_shared(spec: str, data_root: Path) -> Dataset | None:
+    """The dataset of this spec, if the process that started this one has parsed it; else None."""
+    if VARIABLE not in os.environ:
+        return None
+    folder = Path(os.environ[VARIABLE])
+    described = json.loads((folder / "dataset.json").read_text(encoding="utf-8"))
+    if (described["spec"], described["data_root"]) != (spec, str(data_root)):
+        return None
+    splits = {name: _read(rows, folder, name) for name, rows in described["splits"].items()}
+    facts = described["dataset"]
+    facts |= {"preset": Preset(**facts["preset"]), "columns": tuple(facts["columns"])}
+    return Dataset(train=splits["train"], test=splits.get("test"), **facts)
+
+
+def _write(rows: Rows, folder: Path, split: str) -> dict[str, Any]:
+    np.save(folder / f"{split}.npy", rows.x, allow_pickle=False)
+    for number, values in enumerate(rows.factors.values()):
+        np.save(folder / f"{split}-{number}.npy", values, allow_pickle=False)
+    return {"reading": rows.reading, "factors": list(rows.factors)}
+
+
+def _read(described: dict[str, Any], folder: Path, split: str) -> Rows:
+    x = np.load(folder / f"{split}.npy", mmap_mode="r")
+    names = enumerate(described["factors"])
+    factors = {name: np.load(folder / f"{split}-{number}.npy") for number, name in names}
+    return Rows(x, described["reading"], factors)

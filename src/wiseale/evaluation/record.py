@@ -1,0 +1,39 @@
+"""The result of an evaluation, as it is kept in evaluation.json."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass, field
+from typing import Self
+
+from wiseale.evaluation.findings import Measures
+from wiseale.platform.atomic_files import to_json
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What was measured, on how many rows of which data, with which seed.
+
+    Attributes:
+        measures: every measure by name; None where it cannot be computed. ``docs/measures.md`` defines each.
+        reasons: why a measure is None, by name.
+        groups: names of the measures by the question they answer, in the order of reading.
+    """
+
+    data: str
+    split: str
+    n_eval: int
+    seed: int
+    measures: Measures
+    reasons: dict[str, str] = field(default_factory=dict)
+    groups: dict[str, list[str]] = field(default_factory=dict)
+
+    def to_json(self) -> str:
+        """The text of evaluation.json."""
+        return to_json(dataclasses.asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """The evaluation in the text of evaluation.json; ValueError or TypeError where it is not one."""
+        return cls(**json.loads(text))

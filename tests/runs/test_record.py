@@ -1,0 +1,62 @@
+"""The files of a run directory, read into records and written again."""
+
+import json
+
+import numpy as np
+import pytest
+
+from wiseale.cli.display import NoDisplay
+from wiseale.config import TrainConfig
+from wiseale.errors import RunError
+from wiseale.evaluation.evaluate import evaluate
+from wiseale.evaluation.record import Evaluation
+from wiseale.runs.directory import RunDirectory, read
+from wiseale.runs.run import start
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("record")
+    np.save(folder / "table.npy", np.random.default_rng(0).normal(size=(60, 3)))
+    settings = TrainConfig(
+        data=str(folder / "table.npy"), network="mlp:hidden=4", max_epochs=2, batch_size=8, threads=1
+    )
+    start(settings, folder / "run", NoDisplay())
+    evaluate(folder / "run", nll_samples=2)
+    return RunDirectory.open(folder / "run")
+
+
+def test_every_file_is_written_as_it_was_read(run):
+    assert run.read_record().to_json() == run.config.read_text()
+    assert run.read_environment().to_json() == run.environment.read_text()
+    assert read(Evaluation, run.evaluation).to_json() == run.evaluation.read_text()
+    assert [record.to_json() for record in run.read_metrics()] == run.metrics.read_text().splitlines()
+    assert [timing.to_json() for timing in run.read_timing()] == run.timing.read_text().splitlines()
+
+
+def test_records_hold_what_the_files_hold(run):
+    """Against the JSON itself, which is a contract with other readers."""
+    config, lines = json.loads(run.config.read_text()), run.metrics.read_text().splitlines()
+    record = run.read_record()
+    assert config.pop("resolved") == {**vars(record.facts), "x_shape": [3]}
+    assert config == vars(record.settings)
+    assert record.facts.n_train + record.facts.n_held_out == 60
+    assert [list(json.loads(line)) for line in lines] == [["epoch", "step", "lr", "warmup", "train", "held_out"]] * 2
+    assert run.read_metrics()[1].train["loss"] == json.loads(lines[1])["train"]["loss"]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("{", "cannot read"),
+        ("[]", "it must hold a table"),
+        ("{}", 'no table "resolved"'),
+        ('{"resolved": {"n_train": 3}}', "missing"),
+        ('{"resolved": {}, "batch": 8}', "batch is not a setting"),
+    ],
+)
+def test_a_damaged_configuration_is_refused_in_words(text, problem, tmp_path):
+    (tmp_path / "config.json").write_text(text)
+    with pytest.raises(RunError, match=problem) as error:
+        RunDirectory.open(tmp_path).read_record()
+    assert "config.json" in str(error.value)
