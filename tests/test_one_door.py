@@ -11,6 +11,7 @@ from tests.cli.commands import run
 from wiseale import AutoEncoder, load
 from wiseale.data.defaults import HELD_OUT
 from wiseale.models.model_file import load_model
+from wiseale.networks.model import IdentityStandardizer
 
 RNG = np.random.default_rng(11)
 N = 40
@@ -95,7 +96,7 @@ def assert_equal_models(ours, theirs):
 
 
 def scaling_of(model):
-    if model.units is None:
+    if isinstance(model.units, IdentityStandardizer):
         return "none"
     return "global" if model.units.mean.shape == () else "columns"
 

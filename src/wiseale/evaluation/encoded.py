@@ -13,6 +13,7 @@ from torch import Tensor
 from wiseale.config import TrainConfig
 from wiseale.data import Dataset, Rows, load_dataset
 from wiseale.data.dataset import Array
+from wiseale.data.defaults import check_values
 from wiseale.data.reading import interpret
 from wiseale.errors import DataError, RunError
 from wiseale.models.inference import Codec
@@ -91,6 +92,7 @@ def encode_run(path: Path, data: str | None = None, most: int = MOST_ROWS) -> En
         raise DataError(f"{settings.data} has changed since the run was made: give the data to use with --data")
     rows, split = _unseen(dataset, settings, other=data is not None)
     rows = rows.take(np.arange(min(most, len(rows))))
+    check_values(rows, codec.model.family)
     return Encoded.of(codec, binarized(rows, settings.seed), split, dataset.circular)
 
 
