@@ -240,7 +240,7 @@ class TrainConfig(Settings):
     )
     device: str = setting("auto", "auto, cpu, cuda, mps, ...")
     precision: Literal["fp32", "bf16"] = setting("fp32", "arithmetic of the forward pass")
-    data_root: str | None = setting(None, "where datasets lie (default: $WISEALE_DATA, else the cache folder)")
+    data_root: str | None = setting(None, "folder of the datasets (default: $WISEALE_DATA, else the cache folder)")
     checkpoint_every: int = setting(500, "steps between checkpoints", minimum=1)
     logger: Literal["tensorboard"] | None = setting(None, "also write the metrics as events under RUN/tensorboard")
 

@@ -1,4 +1,4 @@
-"""The encoder's answer for a batch: one diagonal Gaussian per observation."""
+"""The output of an encoder for a batch: one diagonal Gaussian per observation."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Posterior:
 
 
 class PointPosterior(Posterior):
-    """A deterministic encoder's answer: z = mu, without a width; whatever needs sigma fails rather than invent one."""
+    """The output of a deterministic encoder: z = mu. It has no sigma, and asking for sigma is an error."""
 
     def __init__(self, mu: Tensor) -> None:
         object.__setattr__(self, "mu", mu)

@@ -15,6 +15,7 @@ from torch.distributions import Categorical, Independent, MixtureSameFamily, Nor
 from wiseale.cli.display import PlainDisplay
 from wiseale.config import TrainConfig
 from wiseale.data import Rows
+from wiseale.evaluation import compactness, likelihood, prior_match, separation, widths
 from wiseale.evaluation.encoded import BATCH, binarized, encode_run
 from wiseale.evaluation.evaluate import evaluate, measure
 from wiseale.likelihoods import GaussianFamily
@@ -25,34 +26,9 @@ from wiseale.runs.run import start
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "measures.md"
 WAVES = "sine:n=64,n_test=450,length=32"
-HAVE_A_WIDTH_ALONE = {
-    "sigma_geometric_mean",
-    "sigma_floor_fraction",
-    "separation",
-    "separation_entropy",
-    "separation_batches",
-}
-NEED_A_WIDTH = HAVE_A_WIDTH_ALONE | {
-    "kl_posterior_prior",
-    "kl_aggregate_mc",
-    "kl_aggregate_mc_standard_error",
-    "kl_aggregate_lower_bound",
-    "kl_aggregate_jensen_upper_bound",
-    "kl_aggregate_bhattacharyya_upper_bound",
-    "mutual_information",
-    "elbo",
-    "nll_importance_weighted",
-    "nll_importance_weighted_standard_error",
-    "nll_samples",
-    "nll_rows",
-    "kl_reverse_mc",
-    "kl_reverse_mc_standard_error",
-    "jensen_shannon_mc",
-    "jensen_shannon_mc_standard_error",
-    "prior_mass_covered",
-    "prior_draws",
-}
-AGAINST_NORMAL = {"code_density", "code_coverage"}
+NEED_SIGMA_BUT_NO_PRIOR = {*widths.NAMES, *separation.NAMES}
+NEED_SIGMA_AND_NORMAL_PRIOR = {*prior_match.NAMES, *likelihood.NAMES, *compactness.NAMES}
+NEED_SIGMA = NEED_SIGMA_BUT_NO_PRIOR | NEED_SIGMA_AND_NORMAL_PRIOR | {"elbo"}
 
 
 def trained(data, out, **settings):
@@ -137,12 +113,12 @@ def deterministic_case(n=200, factors=None):
     return case_of(model, np.random.default_rng(0).normal(size=(n, 6)), factors=factors)
 
 
-def test_a_deterministic_encoder_has_no_measure_that_needs_a_width():
+def test_a_deterministic_encoder_has_no_measure_that_needs_sigma():
     found, groups = measure(deterministic_case())
     complete(found.measures, found.reasons)
-    why = "the encoder is deterministic: its posteriors have no width"
+    why = "the encoder is deterministic: its posteriors have no sigma"
     nulls = {name for name, reason in found.reasons.items() if reason == why}
-    assert nulls == NEED_A_WIDTH
+    assert nulls == NEED_SIGMA
     kept = {"mse", "active_units", "code_density", "code_coverage", "reconstruction_rise", "path_curvature"}
     assert all(found.measures[name] is not None for name in kept)
     assert found.measures["reconstruction"] == found.measures["reconstruction_at_mu"]
@@ -153,7 +129,7 @@ def test_a_run_with_a_deterministic_encoder(tmp_path):
     run = trained(WAVES, tmp_path / "run", objective="wae_mmd", latent_dim=2, network="mlp:hidden=16")
     result = evaluate(run)
     complete(result.measures, result.reasons)
-    assert {name for name in NEED_A_WIDTH if result.measures[name] is None} == NEED_A_WIDTH
+    assert {name for name in NEED_SIGMA if result.measures[name] is None} == NEED_SIGMA
     assert result.measures["code_coverage"] > 0
 
 
@@ -163,7 +139,7 @@ def test_a_run_with_a_prior_of_its_own(tmp_path):
     result = evaluate(run)
     complete(result.measures, result.reasons)
     against_normal = {name for name, reason in result.reasons.items() if reason == "the model's prior is not N(0, I)"}
-    assert against_normal == (NEED_A_WIDTH | AGAINST_NORMAL) - {"elbo", *HAVE_A_WIDTH_ALONE}
+    assert against_normal == NEED_SIGMA_AND_NORMAL_PRIOR | {"code_density", "code_coverage"}
     # Its bound by other means: log p(z|w) as one mixture density, terms written out (section 4 of the specification).
     encoded = encode_run(run)
     prior, q = encoded.model.prior, encoded.posterior
@@ -184,10 +160,10 @@ def test_a_run_with_a_prior_of_its_own(tmp_path):
     assert result.measures["elbo"] == pytest.approx(np.mean(bounds), abs=6 * np.std(bounds))
 
 
-def test_names_are_the_same_with_and_without_a_width():
+def test_names_are_the_same_for_stochastic_and_deterministic_encoders():
     model = LinearGaussian(x_dim=6, latent_dim=2)
-    with_width, _ = measure(case_of(model, model.draw(200), nll_samples=2))
-    assert list(with_width.measures) == list(measure(deterministic_case())[0].measures)
+    stochastic, _ = measure(case_of(model, model.draw(200), nll_samples=2))
+    assert list(stochastic.measures) == list(measure(deterministic_case())[0].measures)
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 7])

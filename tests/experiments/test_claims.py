@@ -4,7 +4,7 @@ from wiseale import registry
 from wiseale.experiments import systems as s
 from wiseale.experiments.comparison import Estimate
 from wiseale.experiments.paper.claims import Comparand, Evidence, judge, judge_inequalities
-from wiseale.experiments.paper.reproduce import faces
+from wiseale.experiments.paper.reproduce import CELEBA, DataChoice
 from wiseale.experiments.paper.scales import SCALES
 
 MSE = Comparand("sine", "mse", s.WISE_ALE, s.AEVB)
@@ -70,10 +70,12 @@ def test_plans_are_complete_and_their_folders_distinct(name, scale, tmp_path):
 
 
 def test_portraits_stand_in_for_celeba(tmp_path):
-    assert faces(tmp_path)[0] == ""
+    nothing = CELEBA.choose_data(tmp_path)
+    assert nothing.skip
+    assert "neither CelebA nor portraits" in nothing.note
     (tmp_path / "portraits").mkdir()
-    data, note = faces(tmp_path)
-    assert "portraits" in data
-    assert "stand in" in note
+    found = CELEBA.choose_data(tmp_path)
+    assert (found.spec, found.skip) == (f"celeba:folder={tmp_path / 'portraits'}", False)
+    assert "stand in" in found.note
     (tmp_path / "celeba").mkdir()
-    assert faces(tmp_path) == (None, None)
+    assert CELEBA.choose_data(tmp_path) == DataChoice()

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import click
 
-ROOT = click.option("--data-root", type=click.Path(path_type=Path), help="where datasets lie [default: $WISEALE_DATA]")
+ROOT = click.option(
+    "--data-root", type=click.Path(path_type=Path), help="folder of the datasets [default: $WISEALE_DATA]"
+)
 
 
 @click.group()

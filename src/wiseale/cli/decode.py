@@ -14,7 +14,7 @@ from wiseale.cli.embed import OUT
 @click.argument("codes")
 @OUT
 def command(model: Path, codes: str, out: Path) -> int:
-    """Write what a trained MODEL makes of CODES, in the units it was trained on.
+    """Decode CODES with a trained MODEL and write the result, in the units of its training data.
 
     CODES is a file that `wiseale embed` wrote, or any table of as many columns as the codes have.
     """

@@ -60,13 +60,13 @@ class PlainDisplay:
         self._loading = False
 
     def loading(self, done: int, total: int) -> None:
-        """Say that it takes a while, once."""
+        """Print once that data is being prepared."""
         if not self._loading:
             print(f"preparing {total:,} rows", flush=True)
             self._loading = True
 
     def started(self, record: RunRecord, notes: Sequence[str]) -> None:
-        """Say what will run."""
+        """Print the settings of the run."""
         self._epochs = record.settings.max_epochs or 0
         print(describe(record, notes), flush=True)
 
@@ -74,7 +74,7 @@ class PlainDisplay:
         """Nothing: lines are for epochs."""
 
     def epoch(self, record: TimedEpochRecord) -> None:
-        """Say how it went."""
+        """Print the epoch's terms."""
         print(epoch_line(record, self._epochs), flush=True)
 
 
@@ -92,7 +92,7 @@ class RichDisplay:
         self._progress.update(self._task, total=total, completed=done, terms="preparing data")
 
     def started(self, record: RunRecord, notes: Sequence[str]) -> None:
-        """Say what will run, and set the bar's length."""
+        """Print the settings of the run and set the bar's length."""
         self._batch_size = record.settings.batch_size or 0
         self._epochs = record.settings.max_epochs or 0
         self._progress.console.print(describe(record, notes), highlight=False)
@@ -108,7 +108,7 @@ class RichDisplay:
         self._progress.update(self._task, completed=done, epoch=epoch + 1, rate=rate, terms=shown)
 
     def epoch(self, record: TimedEpochRecord) -> None:
-        """Leave a line behind."""
+        """Print the epoch's terms above the bar."""
         self._progress.console.print(epoch_line(record, self._epochs), highlight=False)
 
 
@@ -135,6 +135,6 @@ def epoch_line(record: TimedEpochRecord, epochs: int) -> str:
             parts.append(
                 f"{name}: loss {terms['loss']:.3f} = reconstruction {terms['reconstruction']:.3f}"
                 f" + weight * prior {terms['prior']:.4f}"
-                + (f"; ELBO {terms['elbo']:.3f}" if "elbo" in terms else "")  # no width, no ELBO
+                + (f"; ELBO {terms['elbo']:.3f}" if "elbo" in terms else "")  # none for deterministic encoders
             )
     return "  |  ".join([*parts, f"{record.samples / record.seconds:,.0f} rows/s"])

@@ -18,7 +18,7 @@ OUT = click.option(
 @click.option("--sigma", is_flag=True, help="also the posteriors' standard deviations")
 @click.option("--error", is_flag=True, help="also each row's reconstruction error: large where a row is unusual")
 @click.option("--split", type=click.Choice(["train", "test"]), default="train", help="which rows of a named dataset")
-@click.option("--data-root", type=click.Path(path_type=Path), help="where datasets lie [default: $WISEALE_DATA]")
+@click.option("--data-root", type=click.Path(path_type=Path), help="folder of the datasets [default: $WISEALE_DATA]")
 def command(model: Path, data: str, out: Path, sigma: bool, error: bool, split: str, data_root: Path | None) -> int:
     """Write the codes of DATA under a trained MODEL, which may be a run or a model directory.
 

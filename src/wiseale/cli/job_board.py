@@ -21,7 +21,7 @@ class JobBoard:
         self._told: dict[str, tuple[int, State]] = {}
 
     def show(self, jobs: Sequence[tuple[Job, State]]) -> None:
-        """Bring the view up to date."""
+        """Update the view."""
         for job, state in jobs:
             done, total = job.epochs_done(), job.config.max_epochs
             if self._progress is None:

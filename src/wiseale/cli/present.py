@@ -18,7 +18,7 @@ from wiseale.report.write import write_report
 
 
 def present(comparison: Comparison, failures: Sequence[Failure], console: Console) -> int:
-    """Write and print what came of a comparison; 1 where a run failed."""
+    """Write the report of a comparison and print its table; the exit code is 1 if a run failed, else 0."""
     results = comparison.results()
     if not results:
         reason = failures[0].reason if failures else "nothing was run"

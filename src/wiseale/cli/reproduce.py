@@ -17,7 +17,7 @@ TRAINED = tuple(registry.EXPERIMENTS)
 @click.argument("name", type=click.Choice((*TRAINED, "toy", "all")))
 @click.option("--scale", type=click.Choice(SCALES), default="small", show_default=True)
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="directory of the reproduction")
-@click.option("--data-root", type=click.Path(path_type=Path), help="where datasets lie [default: $WISEALE_DATA]")
+@click.option("--data-root", type=click.Path(path_type=Path), help="folder of the datasets [default: $WISEALE_DATA]")
 @click.option("--workers", type=click.IntRange(1), help="runs at the same time [default: one per core]")
 @click.option("--logger", type=click.Choice(("tensorboard",)), help="also write every run's metrics as its events")
 def command(name: str, scale: str, out: Path, data_root: Path | None, workers: int | None, logger: str | None) -> int:

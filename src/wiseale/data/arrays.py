@@ -1,4 +1,4 @@
-"""People's arrays: ``.npy`` read in place, one array of an ``.npz``; checked whole before anything is learned."""
+"""Users' arrays: a memory-mapped ``.npy`` file, or one array of an ``.npz``; every value is checked before training."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class ArrayFile(Settings):
     standardize: Literal["auto", "none", "columns", "global"] = setting("auto", "by which mean and scale")
 
     def load(self, path: Path, name: str, *, training: bool = True) -> Dataset:
-        """Read the file; without ``training`` a single row will do."""
+        """Read the file; ``training=False`` accepts a single row."""
         if first_bytes(path)[:2] == b"PK":
             array, factors = self._from_npz(path)
         elif self.array is not None:
@@ -67,7 +67,7 @@ class ArrayFile(Settings):
 
 
 def choose_member(archive: zipfile.ZipFile, file: str, array: str | None, others: tuple[str, ...] = ()) -> str:
-    """The name of the array asked for, or of the only one; it and the others must be there."""
+    """The name of the array to read: the one asked for, or the only one; it and ``others`` must be in the archive."""
     members = [member.removesuffix(".npy") for member in archive.namelist() if member.endswith(".npy")]
     if not members:
         raise DataError(f"{file} holds no arrays: it is not a file written by numpy.savez")
@@ -175,7 +175,7 @@ def _read_member(archive: zipfile.ZipFile, member: str, what: str) -> Array:
 
 @dataclass(frozen=True)
 class Header:
-    """What a .npy stream says of itself."""
+    """The header of a .npy stream."""
 
     shape: tuple[int, ...]
     fortran_order: bool

@@ -12,7 +12,7 @@ from wiseale.data.dataset import Array, Reading
 def interpret(stored: Tensor | Array, reading: Reading, draws: torch.Generator | None = None) -> Tensor:
     """Stored numbers as x: float32, or float64 as they came, to be rounded once they are standardised.
 
-    ``draws`` is what dynamic binarisation draws from.
+    ``draws`` is the generator for dynamic binarisation.
     """
     if not isinstance(stored, Tensor):
         values = np.float32 if reading == "values" and stored.dtype != np.float64 else None

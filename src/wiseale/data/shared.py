@@ -39,14 +39,8 @@ def shared(dataset: Dataset, spec: str, data_root: Path, folder: Path) -> Iterat
             "spec": spec,
             "data_root": str(data_root),
             "splits": {name: _write(rows, folder, name) for name, rows in present.items()},
-            "dataset": {
-                "name": dataset.name,
-                "preset": asdict(dataset.preset),
-                "fingerprint": dataset.fingerprint,
-                "scaling": dataset.scaling,
-                "circular": dict(dataset.circular),
-                "columns": dataset.columns,
-            },
+            "dataset": {key: value for key, value in vars(dataset).items() if key not in splits}
+            | {"preset": asdict(dataset.preset), "circular": dict(dataset.circular)},
         }
         (folder / "dataset.json").write_text(to_json(described), encoding="utf-8")
         os.environ[VARIABLE] = str(folder.absolute())

@@ -1,4 +1,4 @@
-"""People's own files, by their type: a path, and after a colon the settings for reading it."""
+"""Users' own files, read according to their type: a path, optionally followed by a colon and settings."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class FileReader(Protocol):
     """Settings for reading one type of file."""
 
     def load(self, path: Path, name: str, *, training: bool = True) -> Dataset:
-        """Read the file; ``training`` False forgives what only learning cannot do with, such as a single row."""
+        """Read the file; ``training=False`` accepts what is too little to train on, such as a single row."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""Rows of a dataset or of people's files, block by block, so that they need not fit in memory."""
+"""Rows of a dataset or of users' files, block by block, so that they need not fit in memory."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ class RowStream:
     """Observations in order.
 
     Attributes:
-        name: what errors call them.
-        x_shape: shape of one.
-        n: how many; None where only reading to the end tells.
+        name: used in errors.
+        x_shape: shape of one observation.
+        n: number of rows; None where it is known only after reading to the end.
         blocks: reads from the start: arrays (rows, *x_shape), float32, float64 or uint8, every value finite.
     """
 
@@ -51,7 +51,7 @@ class RowStream:
     blocks: Callable[[], Iterator[Array]]
 
     def require(self, x_shape: tuple[int, ...]) -> RowStream:
-        """Itself, or an error if rows have another shape."""
+        """This stream; an error if its rows have another shape."""
         if self.x_shape != x_shape:
             raise DataError(f"{self.name} has rows of shape {self.x_shape}, the model takes {x_shape}")
         return self
@@ -151,7 +151,7 @@ class _StoredArray:
         if first_bytes(path)[:2] != b"PK":
             if asked is not None:
                 raise DataError(f"{path.name} holds a single array: leave out array={asked}")
-            read_npy(path)  # refuses what is no array
+            read_npy(path)  # refuses files that hold no array
             return cls(path, None)
         with _zip(path) as archive:
             if asked is None and f"{default}.npy" in archive.namelist():

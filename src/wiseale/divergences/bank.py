@@ -1,6 +1,6 @@
 """Aggregate KL of a bank: K recent posteriors, a batch's M among them, of which only the batch receives a gradient.
 
-The bank's mixture q(z|bank) stands for the dataset's, which a batch alone is too small for.
+The mixture q(z|bank) approximates the aggregate posterior of the dataset, for which a batch alone is too small.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from wiseale.posterior import LOG_2PI, Posterior
 PairwiseBound = Literal["jensen", "bhattacharyya"]
 """The upper bounds that are a mean over pairs."""
 
-_READABLE_ENTRIES = 1 << 16  # M²·d_z up to which the formula itself is as fast as tiles
+_READABLE_ENTRIES = 1 << 15  # M²·d_z up to which the formula itself is as fast as tiles
 
 
 def log_overlap(left: Posterior, right: Posterior) -> Tensor:
@@ -114,7 +114,7 @@ def log_mean_pairs(posterior: Posterior, kernel: PairKernel) -> Tensor:
         if log_sums is not None:
             return log_sums.add_(constant).to(posterior.mu.dtype)
     if pairs.takes(posterior.mu, posterior.sigma):
-        return pairs.log_sum_pairs(posterior.mu, posterior.sigma, kernel.quadratic, kernel.own) + constant
+        return pairs.log_sum_pairs(posterior.mu, posterior.sigma, kernel.quadratic, kernel.own, constant)
     if m**2 * d_z <= _READABLE_ENTRIES:
         return log_mean_readable(posterior, kernel)
     return tiled.log_sum_pairs(posterior, kernel.quadratic, kernel.own) + constant

@@ -1,7 +1,7 @@
 """Distances between two samples of codes: pure, differentiable functions of tensors (M, d_z); none is in nats.
 
-They see codes and nothing else, so they serve encoders without a width. Memory is O(M²), never O(M²·d_z), and squares
-are never expanded into products: in float32 that cancels.
+They use codes alone, so they also apply to deterministic encoders. Memory is O(M²), never O(M²·d_z), and squares of
+differences are never expanded into products, which would cancel in float32.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from wiseale.posterior import LOG_2PI, Posterior
 
-LEAST_PAIRS = 1 << 20  # fewer are quick in any form
+LEAST_PAIRS = 1 << 20  # fewer pairs are fast on every path
 TILE = (256, 1024)  # rows and columns: 2 MB
 _WIDEST = 300.0  # nats: exp of ±2·300 is still a float64
 
@@ -115,7 +115,7 @@ def log_sum_density(centre: Tensor, offset: Tensor, posterior: Posterior, tile: 
 
 
 def _exp(x: Tensor) -> Tensor:
-    """exp in place; e^−700 stands for all that is smaller, as arithmetic with denormal numbers is slow."""
+    """exp in place, with exponents raised to at least −700: arithmetic with denormal numbers is slow."""
     return x.clamp_min_(-700).exp_()
 
 

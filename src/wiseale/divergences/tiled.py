@@ -199,7 +199,7 @@ class _Pairs:
         return log_k
 
     def weight(self, log_weight: Tensor) -> Tensor:
-        """exp in place; e^−70 stands for all that is smaller, as exp is slow where its result is denormal."""
+        """exp in place, with exponents raised to at least −70: exp is slow where its result is denormal."""
         weight = log_weight.clamp_min_(-70).exp_()
         return torch.threshold_(weight, 1e-30, 0.0) if self._steep else weight
 
@@ -277,6 +277,6 @@ def _parameters(posterior: Posterior, own: float) -> tuple[Tensor, Tensor, Tenso
 
 
 def _log_sum_exp(log_k: Tensor, axis: int) -> Tensor:
-    """As torch.logsumexp, but several times faster where pairs are far apart: e^−70 stands for all smaller terms."""
+    """As torch.logsumexp, but several times faster where pairs are far apart: terms below e^−70 are raised to it."""
     peak = log_k.amax(axis, keepdim=True).clamp_min_(torch.finfo(log_k.dtype).min)  # −inf − (−inf) is NaN
     return (log_k - peak).clamp_min_(-70).exp_().sum(axis).log_().add_(peak.squeeze(axis))

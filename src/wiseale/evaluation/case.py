@@ -20,7 +20,7 @@ from wiseale.randomness import generator, permutation, standard_normal
 Tick = Callable[[float], None]
 """Called now and then with the fraction of a part that is done."""
 
-Need = Literal["width", "normal prior"]
+Need = Literal["stochastic encoder", "normal prior"]
 
 PRIOR_DRAWS = 10_000
 
@@ -59,7 +59,7 @@ class Case:
         """Requirements of measures that the model lacks, each with the reason shown to the user."""
         missing: dict[Need, str] = {}
         if not self.encoded.model.stochastic:
-            missing["width"] = "the encoder is deterministic: its posteriors have no width"
+            missing["stochastic encoder"] = "the encoder is deterministic: its posteriors have no sigma"
         if self.encoded.model.prior is not None:
             missing["normal prior"] = "the model's prior is not N(0, I)"
         return missing

@@ -15,7 +15,7 @@ NAMES = ("elbo",)
 
 @torch.no_grad()
 def elbo(case: Case, tick: Tick) -> Findings:
-    """E log p(x|z) − KL(q(z|x)‖p), mean over rows, nats; a model with a prior of its own answers for itself."""
+    """E log p(x|z) − KL(q(z|x)‖p), mean over rows, nats; a model with its own prior computes its own bound."""
     own = case.encoded.model.prior
     if own is not None:
         return Findings.of({"elbo": own_bound(case, own)})

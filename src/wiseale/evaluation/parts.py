@@ -21,7 +21,7 @@ class Part:
     Attributes:
         title: the question; several parts may share one.
         measure: computes the measures.
-        needs: what the model must have: ``"width"`` is a stochastic encoder.
+        needs: what the model must have for the measures to be defined.
         names: the measures that are null where the model lacks one of the needs.
     """
 
@@ -34,13 +34,13 @@ class Part:
 PARTS = (
     Part("reconstruction", reconstruction),
     Part("reconstruction", image_quality),
-    Part("match with the prior", prior_match.prior_match, ("width", "normal prior"), prior_match.NAMES),
-    Part("likelihood", elbo.elbo, ("width",), elbo.NAMES),
-    Part("likelihood", likelihood.likelihood, ("width", "normal prior"), likelihood.NAMES),
+    Part("match with the prior", prior_match.prior_match, ("stochastic encoder", "normal prior"), prior_match.NAMES),
+    Part("likelihood", elbo.elbo, ("stochastic encoder",), elbo.NAMES),
+    Part("likelihood", likelihood.likelihood, ("stochastic encoder", "normal prior"), likelihood.NAMES),
     Part("use of the units", widths.active_units),
-    Part("use of the units", widths.widths, ("width",), widths.NAMES),
-    Part("separation", separation.separation, ("width",), separation.NAMES),
-    Part("compactness", compactness.compactness, ("width", "normal prior"), compactness.NAMES),
+    Part("use of the units", widths.widths, ("stochastic encoder",), widths.NAMES),
+    Part("separation", separation.separation, ("stochastic encoder",), separation.NAMES),
+    Part("compactness", compactness.compactness, ("stochastic encoder", "normal prior"), compactness.NAMES),
     Part("compactness", coverage.coverage, ("normal prior",), coverage.NAMES),
     Part("smoothness", smoothness),
     Part("disentanglement", disentanglement),

@@ -41,7 +41,7 @@ def code_spread(case: Case) -> Tensor:
     """s_k = √(mean_i sigma_ik² + Var_i mu_ik), the spread of the codes in each unit, (d_z,)."""
     q = case.encoded.posterior
     variance = q.mu.var(0)
-    if "width" not in case.missing():
+    if case.encoded.model.stochastic:
         variance = variance + q.sigma.square().mean(0)
     return variance.sqrt()
 

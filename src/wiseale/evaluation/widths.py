@@ -1,4 +1,4 @@
-"""How many units carry something, and how wide the posteriors are."""
+"""How many units vary with x, and how wide the posteriors are (sigma)."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ def prepare_comparison(
     for objective in objectives:
         make_objective(objective)
     dataset = load_dataset(base.data, Path(base.data_root) if base.data_root else None)
-    resolved = resolve(base, dataset)  # names what is wrong; the runs resolve it again, each for itself
+    resolved = resolve(base, dataset)  # raises where a setting is wrong; each run resolves its own settings again
     systems = tuple(System(objective, objective) for objective in objectives)
     length = {"max_epochs": resolved.max_epochs, "patience": resolved.patience}
     kept = TrainConfig(**{**vars(base), "data": resolved.data, **length})

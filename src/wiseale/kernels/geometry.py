@@ -25,7 +25,7 @@ Table = npt.NDArray[np.void]
 """Records of type MatrixProduct or OuterProduct."""
 
 Span = tuple[int, int]
-"""First, and how many."""
+"""(first, count): a range of neighbouring positions or taps."""
 
 
 @dataclass(frozen=True)

@@ -29,20 +29,24 @@ def takes(mu: Tensor, sigma: Tensor) -> bool:
     return smallest > _MIN_SIGMA and largest < 1 / _MIN_SIGMA  # False for NaN too
 
 
-def log_sum_pairs(mu: Tensor, sigma: Tensor, quadratic: float, own: float, *, keep: int = _KEPT_PAIRS) -> Tensor:
-    """log Σ_j k(i, j) for every i, (M,), differentiable once.
+def log_sum_pairs(
+    mu: Tensor, sigma: Tensor, quadratic: float, own: float, constant: float = 0.0, *, keep: int = _KEPT_PAIRS
+) -> Tensor:
+    """log Σ_j k(i, j) + constant for every i, (M,), differentiable once.
 
     log k(i, j) = −Σ_c [ quadratic·Δ_c²/v_c + ½ log v_c ] + own·(Σ_c log σ_i + Σ_c log σ_j) with Δ = μ_i − μ_j
     and v = σ_i² + σ_j². All M² values of log k are stored for the backward pass if they are at most ``keep``; otherwise
     they are computed again.
     """
-    log_sums: Tensor = _LogSumPairs.apply(mu, sigma, quadratic, own, keep)  # type: ignore[no-untyped-call]
+    log_sums: Tensor = _LogSumPairs.apply(mu, sigma, quadratic, own, constant, keep)  # type: ignore[no-untyped-call]
     return log_sums
 
 
 class _LogSumPairs(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, mu: Tensor, sigma: Tensor, quadratic: float, own: float, keep: int) -> Tensor:
+    def forward(
+        ctx: Any, mu: Tensor, sigma: Tensor, quadratic: float, own: float, constant: float, keep: int
+    ) -> Tensor:
         compiled, (size, d_z) = build.kernels(), mu.shape
         assert compiled.library is not None
         mu, sigma = mu.contiguous(), sigma.contiguous()
@@ -54,7 +58,7 @@ class _LogSumPairs(torch.autograd.Function):
         )
         ctx.save_for_backward(sigma, columns, log_k, log_sums)
         ctx.quadratic, ctx.own = quadratic, own
-        return log_sums
+        return log_sums + constant  # here, because a sum outside would cost autograd another node
 
     @staticmethod
     @once_differentiable
@@ -69,4 +73,4 @@ class _LogSumPairs(torch.autograd.Function):
             *(d_z, size, ctx.quadratic, ctx.own, _NEGLIGIBLE),
             *(grad_mu.data_ptr(), grad_sigma.data_ptr(), compiled.threads),
         )
-        return grad_mu, grad_sigma, None, None, None
+        return grad_mu, grad_sigma, None, None, None, None

@@ -119,7 +119,7 @@ def _model_facts(model_config: ModelConfig) -> dict[str, str]:
         "objective": f"`{model_config.objective}`",
         "network": f"`{model_config.network}`",
         "likelihood": f"`{model_config.likelihood}`",
-        "codes": f"{model_config.latent_dim}, {'with' if model_config.stochastic else 'without'} a width (sigma)",
+        "codes": f"{model_config.latent_dim}, {'with' if model_config.stochastic else 'without'} standard deviations",
         "prior": "its own, kept with the model" if own_prior else "N(0, I)",
         "input": f"{_rows(model_config)}; {readings[model_config.reading]}",
         **({"columns": ", ".join(f"`{column}`" for column in model_config.columns)} if model_config.columns else {}),

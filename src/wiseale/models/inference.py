@@ -153,7 +153,7 @@ class Codec:
 def as_x(stored: Array, reading: Reading) -> Tensor:
     """Rows as a model reads them; for a model of 8-bit images, floats must already be divided by 255."""
     if reading == "dynamic":
-        reading = "threshold"  # its draws are for training: an image has one code
+        reading = "threshold"  # dynamic binarisation is for training: after it, an image has one code
     if reading == "values" or stored.dtype == np.uint8:
         return interpret(stored, reading)
     if stored.size and not (stored.min() >= 0 and stored.max() <= 1):
@@ -168,7 +168,7 @@ def draw_prior(model: Model, n: int, draws: torch.Generator) -> Tensor:
 
 
 def has_elbo(objective: Objective) -> bool:
-    """Whether :meth:`Codec.elbo` applies to its models: their encoder is stochastic and their prior is N(0, I)."""
+    """Whether :meth:`Codec.elbo` applies to this objective's models: a stochastic encoder and the prior N(0, I)."""
     return objective.stochastic and not objective.own_prior
 
 

@@ -156,7 +156,7 @@ def _verify(model: Model, encoder: Path, decoder: Path) -> tuple[float, float]:
         x_hat = exact.decode(z.double()).mean
         (found_x,) = run_decoder.run(None, {"z": z.numpy()})
         decoder_error = max(decoder_error, _error(units(torch.from_numpy(found_x).double()).numpy(), x_hat.numpy()))
-    # In the user's units x_hat is rounded to float32 beside its mean: that part is no fault of the file.
+    # In the user's units x_hat is rounded to float32 beside its mean: this rounding is not an error of the file.
     rounding = float((units.mean.abs() / units.scale).max()) * 2.0**-23
     for what, error, allowed in (("encoder", encoder_error, 0.0), ("decoder", decoder_error, rounding)):
         if not error <= TOLERANCE + allowed:
@@ -180,7 +180,7 @@ def _session(path: Path) -> Any:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep the exporter's remarks, which concern its developers, from the user."""
+    """Hide the exporter's messages, which are meant for its developers."""
     levels = {name: logging.getLogger(name).level for name in _TALKATIVE}
     try:
         for name in _TALKATIVE:

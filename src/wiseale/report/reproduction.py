@@ -3,25 +3,15 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from wiseale import registry
 from wiseale.experiments.gallery import draw_all
 from wiseale.experiments.paper.claims import MINIMUM_SEEDS, Verdict
-from wiseale.experiments.paper.reproduce import Experiment
 from wiseale.experiments.paper.reproduction import Outcome, Reproduction
 from wiseale.experiments.saved_figure import SavedFigure
 from wiseale.report.comparison import comparison_sections, runs_table, unfinished_table
 from wiseale.report.document import Commands, Document, Paragraph, Section, Table
-
-# The paper's numbers for figures that the gallery draws under its own names.
-NUMBERED = {
-    ("mnist", "posteriors"): "figure1",
-    ("sine", "reconstructions"): "figure5a",
-    ("celeba", "reconstructions"): "figure5b",
-    ("sine", "training_curves"): "figure6",
-}
 
 
 def reproduction_document(
@@ -29,8 +19,8 @@ def reproduction_document(
 ) -> Document:
     """Draw the figures and assemble the report; ``extra`` sections follow the claims."""
     sections = [claims_section(verdicts), *extra]
-    for name, outcome in reproduction.outcomes.items():
-        sections += _experiment(name, outcome, out)
+    for outcome in reproduction.outcomes.values():
+        sections += _experiment(outcome, out)
     made = [*reproduction.outcomes, *(["toy"] if extra else [])]
     again = tuple(f"wiseale reproduce {name} --scale {reproduction.scale} --out DIR" for name in made)
     sections.append(Section("Run it again", (Commands(again),)))
@@ -40,7 +30,7 @@ def reproduction_document(
         f"{rehearsal if reproduction.scale == 'smoke' else ''} Nats per observation unless stated otherwise; ± is a "
         "95 % Student interval over seeds."
     )
-    data = [runs_table(one.results, f"{_title(name)}: ") for name, one in reproduction.outcomes.items()]
+    data = [runs_table(one.results, f"{one.experiment.title}: ") for one in reproduction.outcomes.values()]
     return Document("The paper's experiments, run again", lead, tuple(sections), tuple(data))
 
 
@@ -55,38 +45,32 @@ def claims_section(verdicts: Sequence[Verdict]) -> Section:
     return Section("Claims", (Paragraph(how), Table("claims", ("claim", "what it says", "verdict", "numbers"), rows)))
 
 
-def _experiment(name: str, outcome: Outcome, out: Path) -> list[Section]:
-    title = _title(name)
+def _experiment(outcome: Outcome, out: Path) -> list[Section]:
+    title = outcome.experiment.title
     note = (Paragraph(f"Note: {outcome.note}."),) if outcome.note else ()
     if unfinished := outcome.unfinished:
-        note = (*note, unfinished_table(unfinished, f"{name}_unfinished"))
+        note = (*note, unfinished_table(unfinished, f"{outcome.name}_unfinished"))
     results = outcome.results
     if not results:
         return [Section(title, (*note, Paragraph("No run has finished.")))]
     main, *others = outcome.comparisons
     sweep = [result for comparison in others for result in comparison.results()]
-    saved = _numbered(name, draw_all(main.out / "figures", main.results(), sweep), out)
+    saved = _numbered(outcome.experiment.figures, draw_all(main.out / "figures", main.results(), sweep), out)
     sections = list(comparison_sections(main, results, outcome.summary, saved, prefix=f"{title}: "))
     if note:
         sections.insert(0, Section(f"{title}: notes", note))
     return sections
 
 
-def _title(name: str) -> str:
-    experiment: Experiment = registry.lookup("experiment", name)
-    return experiment.title
-
-
-def _numbered(name: str, saved: Sequence[SavedFigure], out: Path) -> list[SavedFigure]:
+def _numbered(numbers: Mapping[str, str], saved: Sequence[SavedFigure], out: Path) -> list[SavedFigure]:
     """Copy figures that the paper has too to ``out/figures``, named by their number, and number their captions."""
     made = []
     for one in saved:
-        number = NUMBERED.get((name, one.path.stem))
+        number = numbers.get(one.path.stem)
         if number is not None:
             (out / "figures").mkdir(parents=True, exist_ok=True)
             for suffix in (".png", ".svg"):
-                shutil.copyfile(one.path.with_suffix(suffix), out / "figures" / f"{number}{suffix}")
-            paper = f"Figure {number.removeprefix('figure')} of the paper. "
-            one = SavedFigure(one.path, paper + one.caption)
+                shutil.copyfile(one.path.with_suffix(suffix), out / "figures" / f"figure{number}{suffix}")
+            one = SavedFigure(one.path, f"Figure {number} of the paper. {one.caption}")
         made.append(one)
     return made

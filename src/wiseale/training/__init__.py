@@ -1,1 +1,1 @@
-"""One readable loop, its randomness, its checkpoints and the directory a run lives in."""
+"""Training: one readable loop, and the plan, learner, batches, optimiser and schedules that it uses."""

@@ -25,7 +25,7 @@ _BLOCK_ENTRIES = 1 << 20  # numbers converted at a time
 class Batches:
     """Batches of the chosen rows, in the network's units, on the device: ``batches.read(order[:64])``.
 
-    What fits is converted once and indexed; large sets, memory-mapped ones above all, are converted batch by batch.
+    A set that fits into memory is converted once and then indexed; a larger one is converted batch by batch.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class Batches:
         self._device = torch.device(device)
         self._seed = seed
         self._n = len(rows) if index is None else len(index)
-        fits = rows.x.size * 4 * copies <= _IN_MEMORY_BYTES  # as many processes of this machine do the same
+        fits = rows.x.size * 4 * copies <= _IN_MEMORY_BYTES  # each process of this machine keeps a copy
         self._stored = _view(rows.x)
         self._mapped = MappedRows.of(rows.x)
         self._widening = self._one_pass()
@@ -64,7 +64,7 @@ class Batches:
             return self._take(positions, self._widening)
         stored = self.gather(positions)
         if stored.dtype == torch.uint8 and not self._standardized and self._rows.reading != "dynamic":
-            stored = stored.to(self._device, non_blocking=True)  # a quarter of the bytes, and widened over there
+            stored = stored.to(self._device, non_blocking=True)  # a byte is a quarter of a float: convert on the device
         return self._convert(stored, counter).to(self._device, non_blocking=True)
 
     def gather(self, positions: Tensor) -> Tensor:
@@ -75,7 +75,7 @@ class Batches:
         return self._take(positions, lambda rows: stored.index_select(0, rows))
 
     def _take(self, positions: Tensor, read: Callable[[Tensor], Tensor]) -> Tensor:
-        """Read rows; of a mapped file, notice whether that waits for the disk."""
+        """Read rows; if the file is memory-mapped, measure whether reading waited for the disk."""
         rows = positions if self._index is None else self._index[positions]
         if self._mapped is None:
             return read(rows)
@@ -85,20 +85,20 @@ class Batches:
         return taken
 
     def _one_pass(self) -> Callable[[Tensor], Tensor] | None:
-        """What gathers bytes and makes them numbers from 0 to 1 at once, where that is all there is to do."""
+        """The C function that gathers bytes and divides them by 255 in one pass; None where rows need more."""
         stored, bare = self._stored, not self._standardized and self._rows.reading == "unit"
         if stored is None or stored.dtype != torch.uint8 or not bare or self._device.type != "cpu":
             return None
         return (lambda rows: kernels.bytes.gather(stored, rows, 1 / 255)) if kernels.available() else None
 
     def read_part(self, positions: Tensor, counter: int, part: slice) -> Tensor:
-        """``read(positions, counter)[part]``, without reading the other rows unless draws are made for all of them."""
+        """``read(positions, counter)[part]``; dynamic binarisation reads all rows, because it draws for all of them."""
         if self._rows.reading == "dynamic":
             return self.read(positions, counter)[part]
         return self.read(positions[part], counter)
 
     def _convert_all(self) -> Tensor:
-        """Every chosen row, block by block, so that nothing but the result is large."""
+        """Convert every chosen row, block by block, so that only the result takes much memory."""
         result = torch.empty((self._n, *self._rows.x.shape[1:]))
         size = max(1, _BLOCK_ENTRIES // max(1, result[:1].numel()))
         for part in torch.split(torch.arange(self._n), size):
@@ -115,7 +115,7 @@ class Batches:
 def _view(x: Array) -> Tensor | None:
     """The array's own memory as a tensor, memory-mapped files too: its rows are gathered on all threads.
 
-    None where torch has no such layout. The tensor is only read, whatever the array allows.
+    None where torch cannot represent the array. The tensor must not be written to: the array may be read-only.
     """
     if x.dtype not in (np.uint8, np.float32, np.float64) or not x.dtype.isnative or not x.flags.c_contiguous:
         return None
@@ -137,7 +137,7 @@ def fit_units(dataset: Dataset, index: npt.NDArray[np.int64]) -> Standardizer:
 def _moments(
     rows: Rows, index: npt.NDArray[np.int64], per_entry: bool
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Mean and variance in float64, block by block (Chan et al.), so that a large offset or set does no harm."""
+    """Mean and variance in float64, block by block (Chan et al.), which is accurate for large offsets and many rows."""
     factor = 1 / 255 if rows.reading in ("unit", "dynamic") else 1.0
     count, mean, squares = 0, np.zeros(()), np.zeros(())
     axis = 0 if per_entry else None

@@ -12,7 +12,7 @@ from torch import Tensor
 from wiseale.data.dataset import Array
 from wiseale.platform.machine import major_page_faults
 
-_PREFETCHED_BATCHES = 64  # after a batch that waited for the disk; then one batch is read without, to see if it waits
+_PREFETCHED_BATCHES = 64  # after a batch that waited for the disk; the batch after them is read without, as a test
 
 
 class MappedRows:

@@ -1,4 +1,4 @@
-"""From what a user asked for to what will run: every setting filled in, every size known, refusals before any work."""
+"""Fill in the settings that the user left open, and refuse requests that cannot work before anything is computed."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Plan:
 
 
 def resolve(asked: TrainConfig, dataset: Dataset) -> TrainConfig:
-    """The same settings with every ``None`` and ``auto`` replaced by what this dataset and machine make of it."""
+    """The same settings with every ``None`` and ``auto`` replaced by a value chosen for this dataset and machine."""
     require_logger(asked.logger)
     preset = dataset.preset
     objective = make_objective(asked.objective)
@@ -109,7 +109,7 @@ def make_plan(resolved: TrainConfig) -> Plan:
 
 
 def held_out_count(n: int, part: float) -> int:
-    """Rows held out of n: the part rounded, never all but one."""
+    """Rows held out of n: the given part, rounded; at least two rows remain to train on."""
     return min(round(n * part), n - 2) if n > 2 else 0
 
 

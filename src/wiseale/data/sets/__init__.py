@@ -1,1 +1,1 @@
-"""The named datasets (sine, mnist, fashion_mnist, celeba, teapot) and how they are fetched."""
+"""The named datasets, one file each (``registry.DATASETS`` lists them), and how their files are fetched."""

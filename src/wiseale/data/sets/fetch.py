@@ -42,7 +42,7 @@ def fetch(
 
     Args:
         name: a registered dataset that declares ``files`` (:class:`~wiseale.data.sets.known_files.KnownFiles`).
-        data_root: where datasets lie.
+        data_root: folder with the files of all datasets.
         source: a folder that has the files, decompressed or gzipped; without it they are downloaded.
         progress: called as bytes arrive.
         mirrors: addresses to try in turn instead of the known ones.

@@ -1,4 +1,4 @@
-"""Files a dataset is made of: where they lie, where they are downloaded from, and the checksums that identify them."""
+"""The files of a dataset: where they are stored, where they are downloaded from, and their checksums."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class KnownFiles:
     Attributes:
         name: of the dataset, as registered.
         title: of the dataset, as people write it.
-        folders: where the files may lie under the data root; they are fetched into the first.
+        folders: where the files may be under the data root; they are fetched into the first.
         mirrors: base addresses; ``mirror + file.name + remote_suffix`` is downloaded.
         files: in the order the dataset reads them.
         licence: of the data.

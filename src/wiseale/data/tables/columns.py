@@ -1,4 +1,4 @@
-"""Which columns of a table are learned from and which colour plots, by name or by number."""
+"""Which columns of a table are features and which are labels, by name or by number."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a table of text is written: what separates its cells, and whether its first line names the columns."""
+"""The form of a text table: the separator of its cells, and whether its first line names the columns."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from pathlib import Path
 
 from wiseale.errors import DataError
 
-_SEPARATORS = {"tab": "\t", "semicolon": ";", "bar": "|", "comma": ","}  # the rarer inside a cell, the sooner believed
+_SEPARATORS = {"tab": "\t", "semicolon": ";", "bar": "|", "comma": ","}  # the rarer inside cells, the more preferred
 _SAMPLE = 1 << 16  # characters looked at
 
 
 @dataclass(frozen=True)
 class Form:
-    """Separator between cells, names of the columns (numbers from 1 without a header), and the decimals' sign."""
+    """Separator between cells, names of the columns (numbers from 1 without a header), and the decimal mark."""
 
     separator: str
     names: tuple[str, ...]
@@ -32,7 +32,7 @@ class Form:
 
 
 def find_form(path: Path, separator: str, header: str, decimal: str) -> Form:
-    """Look at the beginning of a file; what is said (not ``"auto"``) is believed."""
+    """Detect the form from the beginning of a file; settings other than ``"auto"`` are used as given."""
     sample = _sample(path)
     if separator == "auto":
         separator = "tab" if path.suffix.lower() == ".tsv" else _guess_separator(sample, decimal)
@@ -67,7 +67,7 @@ def _rows(sample: str, separator: str, most: int = 50) -> list[list[str]]:
             rows += [row] if row else []
             if len(rows) == most:
                 break
-    except csv.Error:  # the reader proper will say where
+    except csv.Error:  # reading the whole file reports the line
         pass
     return rows or [[sample]]
 
@@ -90,7 +90,7 @@ def _guess_header(file: str, first: list[str], second: list[str], decimal: str) 
     starts = [[str(start + i) for i in range(len(counting))] for start in (0, 1)]
     if not any(numbers):
         return True
-    if all(numbers) and not (len(counting) > 1 and counting in starts):  # 0,1,2 may be names pandas gave
+    if all(numbers) and not (len(counting) > 1 and counting in starts):  # 0,1,2 may be pandas' default names
         return False
     below = zip(first, numbers, second, strict=False)
     if any(cell.strip() and not number and _is_number(under, decimal) for cell, number, under in below):

@@ -1,4 +1,4 @@
-"""Tables as text: comma, semicolon, tab or bar between cells, with or without a header; read in blocks."""
+"""Tables as text: cells separated by comma, semicolon, tab or bar, with or without a header; read in blocks."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _MISSING = {"", "-", "--", "?", "na", "n/a", "#n/a", "nan", "null", "none", "mis
 
 @dataclass(frozen=True)
 class CsvFile(TableFile):
-    """Numbers as text; separator and header are found out unless they are said."""
+    """A table as text; separator and header are detected unless they are given."""
 
     separator: Literal["auto", "comma", "semicolon", "tab", "bar"] = setting("auto", "what stands between cells")
     header: Literal["auto", "true", "false"] = setting("auto", "whether the first line names the columns")
     decimal: Literal["point", "comma"] = setting("point", "what stands before the decimals")
 
     def open(self, path: Path) -> tuple[Sequence[str], Reader]:
-        """Find out the form, and the names of the columns."""
+        """Detect the form and read the names of the columns."""
         form = find_form(path, self.separator, self.header, self.decimal)
         return form.names, _CsvReader(path, form)
 
@@ -80,7 +80,7 @@ class _CsvReader:
         raise DataError(self._not_a_number(chosen, cells[row * width : (row + 1) * width], n + row, lines[row]))
 
     def _records(self, file: TextIO, name: str) -> Iterator[tuple[int, list[str]]]:
-        """Line and cells of each row of data; a row of another width is refused, empty lines are passed over."""
+        """Line and cells of each row of data; a row of another width is refused, empty lines are skipped."""
         reader = csv.reader(file, delimiter=self.form.separator, skipinitialspace=True)
         width, header, empty_line = len(self.form.names), self.form.header, 0
         for record in reader:

@@ -14,7 +14,7 @@ from wiseale.data.tables.table import Block, Reader, TableFile, place
 from wiseale.errors import DataError
 
 _ROWS = 1 << 16  # in a batch
-_PANDAS_INDEX = "__index_level_"  # a column people did not make, and do not see in pandas
+_PANDAS_INDEX = "__index_level_"  # pandas stores its index under such names
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class _ParquetReader:
 
 
 def _damage() -> tuple[type[Exception], ...]:
-    """What pyarrow raises for a file that is not as it should be."""
+    """The exceptions that pyarrow raises for a damaged file."""
     import pyarrow
 
     return (pyarrow.ArrowException, OSError, ValueError, KeyError, MemoryError)

@@ -1,4 +1,4 @@
-"""People's tables: blocks of rows from any kind of file become float64 columns, each cell a finite number."""
+"""Users' tables: blocks of rows from any type of file become float64 columns, each cell a finite number."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from wiseale.data.finite import first_flaw
 from wiseale.data.tables.columns import Selection, select
 from wiseale.errors import DataError
 
-_LONGEST_LABEL = 200  # characters; every row of a column takes the room of the longest
+_LONGEST_LABEL = 200  # characters; every row takes the memory of the longest
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class TableFile(Settings):
     standardize: Literal["auto", "none", "columns", "global"] = setting("auto", "by which mean and scale")
 
     def load(self, path: Path, name: str, *, training: bool = True) -> Dataset:
-        """Read the file; without ``training`` a single row will do."""
+        """Read the file; ``training=False`` accepts a single row."""
         names, read = self.open(path)
         chosen = select(path.name, names, self.columns, self.drop, self.labels)
         x, factors = gather(chosen, read(chosen))
@@ -55,7 +55,7 @@ class TableFile(Settings):
         return make_dataset(x, name, factors=factors, columns=columns, scaling=scaling)
 
     def open(self, path: Path) -> tuple[Sequence[str], Reader]:
-        """The names of the columns, and what reads the chosen ones."""
+        """The names of the columns, and a function that reads the chosen ones."""
         raise NotImplementedError
 
 
@@ -106,7 +106,7 @@ def gather(chosen: Selection, blocks: Iterable[Block]) -> tuple[Array, dict[str,
     x = np.empty((n, len(chosen.features)))
     parts.reverse()
     start = 0
-    while parts:  # each part is let go once copied, so that the peak stays near the size of x
+    while parts:  # each part is freed once copied, so that peak memory stays near the size of x
         part = parts.pop()
         x[start : start + len(part)] = part
         start += len(part)

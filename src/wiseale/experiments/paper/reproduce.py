@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -27,16 +27,32 @@ class Scaled:
 
 
 @dataclass(frozen=True)
+class DataChoice:
+    """The data found for an experiment: ``spec`` replaces its own, ``skip`` means there is none; a note for readers."""
+
+    spec: str | None = None
+    note: str | None = None
+    skip: bool = False
+
+
+@dataclass(frozen=True)
 class Experiment:
     """One of the paper's datasets with the systems trained on it.
 
     A new one is a constant in this file and a line in ``registry.EXPERIMENTS``.
+
+    Attributes:
+        swept: whether the weight of the prior is varied, too.
+        figures: the paper's numbers for figures of the gallery, by the gallery's names.
+        choose_data: looks under the data root for data that may be missing there.
     """
 
     title: str
     systems: tuple[System, ...]
     swept: bool
     scales: Mapping[Scale, Scaled]
+    figures: Mapping[str, str] = field(default_factory=dict)
+    choose_data: Callable[[Path], DataChoice] = lambda data_root: DataChoice()
 
     def comparisons(self, scale: Scale, out: Path, data: str | None = None, **common: Any) -> list[Comparison]:
         """The main comparison, and the sweep of the weight with fewer seeds where there is one.
@@ -59,6 +75,16 @@ def _sweep_systems() -> tuple[System, ...]:
     return tuple({system.name: system for system in both}.values())
 
 
+def _faces(data_root: Path) -> DataChoice:
+    """CelebA if it is there, else the portraits."""
+    if (data_root / "celeba").exists():
+        return DataChoice()
+    if (data_root / "portraits").is_dir():
+        note = "portraits stand in for CelebA, which is not under the data root"
+        return DataChoice(f"celeba:folder={data_root / 'portraits'}", note)
+    return DataChoice(note="neither CelebA nor portraits are under the data root: skipped", skip=True)
+
+
 def _shortened(system: System) -> System:
     """Settings that only make sense in a long run are left out of a rehearsal."""
     return replace(system, settings={k: 0.5 for k in system.settings if k == "prior_warmup"})
@@ -73,6 +99,7 @@ SINE = Experiment(
         "small": Scaled("sine:n=20000,n_test=4000", 3, {"max_epochs": 10}, rows=2000),
         "paper": Scaled("sine", 3),
     },
+    figures={"reconstructions": "5a", "training_curves": "6"},
 )
 
 MNIST = Experiment(
@@ -84,6 +111,7 @@ MNIST = Experiment(
         "small": Scaled("mnist:n=20000", 3, {"max_epochs": 6}, rows=2000),
         "paper": Scaled("mnist", 3),
     },
+    figures={"posteriors": "1"},
 )
 
 CELEBA = Experiment(
@@ -95,6 +123,8 @@ CELEBA = Experiment(
         "small": Scaled("celeba", 3, {"max_epochs": 12, "network": _NARROW_FACES, "batch_size": 64}, 500),
         "paper": Scaled("celeba", 3),
     },
+    figures={"reconstructions": "5b"},
+    choose_data=_faces,
 )
 
 TEAPOT = Experiment(
@@ -107,15 +137,3 @@ TEAPOT = Experiment(
         "paper": Scaled("teapot", 3),
     },
 )
-
-
-def faces(data_root: Path) -> tuple[str | None, str | None]:
-    """The data for the faces experiment and a note: CelebA, else the portraits named so, else nothing."""
-    if (data_root / "celeba").exists():
-        return None, None
-    if (data_root / "portraits").is_dir():
-        return (
-            f"celeba:folder={data_root / 'portraits'}",
-            "portraits stand in for CelebA, which is not under the data root",
-        )
-    return "", "neither CelebA nor portraits are under the data root: skipped"

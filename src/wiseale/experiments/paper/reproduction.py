@@ -1,4 +1,4 @@
-"""Carry out the paper's experiments one after the other, each as far as it can be, and read them back from disk."""
+"""Run the paper's experiments one after the other, and read their results back from disk."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from wiseale.errors import RunError
 from wiseale.experiments.comparison import Comparison, Result, Summary, read_comparison, summarize
 from wiseale.experiments.jobs import Failure, Show
 from wiseale.experiments.paper.claims import Evidence
-from wiseale.experiments.paper.reproduce import Experiment, faces
+from wiseale.experiments.paper.reproduce import Experiment
 from wiseale.experiments.paper.scales import SCALES, Scale
 from wiseale.platform.atomic_files import to_json, write_text
 from wiseale.platform.folders import default_data_root
@@ -22,11 +22,17 @@ REQUEST = "reproduction.json"
 
 @dataclass(frozen=True)
 class Outcome:
-    """What has come of one experiment so far; ``note`` says what a reader must know of its data."""
+    """The results of one experiment so far; ``note`` is a remark on its data for the reader."""
 
     name: str
     comparisons: tuple[Comparison, ...] = ()
     note: str | None = None
+
+    @property
+    def experiment(self) -> Experiment:
+        """The experiment of this name."""
+        experiment: Experiment = registry.lookup("experiment", self.name)
+        return experiment
 
     @property
     def results(self) -> list[Result]:
@@ -60,20 +66,20 @@ def run_experiment(
     name: str, scale: Scale, out: Path, data_root: Path | None, workers: int, show: Show, logger: str | None = None
 ) -> Outcome:
     """Train and evaluate what is missing of one experiment."""
-    data, note = faces(data_root or default_data_root()) if name == "celeba" else (None, None)
-    keep_request(out, scale, {} if note is None else {name: note})
-    if data == "":
-        return Outcome(name, note=note)
-    common = {"data_root": str(data_root) if data_root else None, "logger": logger}
     experiment: Experiment = registry.lookup("experiment", name)
-    comparisons = experiment.comparisons(scale, out / name, data, **common)
+    data = experiment.choose_data(data_root or default_data_root())
+    keep_request(out, scale, {} if data.note is None else {name: data.note})
+    if data.skip:
+        return Outcome(name, note=data.note)
+    common = {"data_root": str(data_root) if data_root else None, "logger": logger}
+    comparisons = experiment.comparisons(scale, out / name, data.spec, **common)
     for comparison in comparisons:
         comparison.run(workers, show)
-    return Outcome(name, tuple(comparisons), note)
+    return Outcome(name, tuple(comparisons), data.note)
 
 
 def keep_request(out: Path, scale: Scale, notes: Mapping[str, str] | None = None) -> None:
-    """Note in ``out`` at which scale it is, and what must be said of the data; another scale is refused."""
+    """Record the scale and the remarks on the data in ``out``; a directory of another scale is refused."""
     before = read_reproduction(out) if (out / REQUEST).exists() else Reproduction(scale)
     if before.scale != scale:
         raise RunError(f"{out} holds a reproduction at scale {before.scale}: choose another --out")
@@ -86,7 +92,7 @@ def keep_request(out: Path, scale: Scale, notes: Mapping[str, str] | None = None
 
 
 def read_reproduction(out: Path) -> Reproduction:
-    """What a directory holds of the paper's experiments."""
+    """The paper's experiments found in a directory."""
     try:
         request = json.loads((out / REQUEST).read_text(encoding="utf-8"))
         scale, notes = request["scale"], dict(request["notes"])
