@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import os
 import signal
 import subprocess
@@ -80,18 +81,20 @@ class Failure:
 Show = Callable[[Sequence[tuple[Job, State]]], None]
 
 
-def run_jobs(jobs: Sequence[Job], workers: int, show: Show) -> list[Failure]:
-    """Run every unfinished job, ``workers`` at a time; returns the jobs that failed, which do not stop the others.
+def run_jobs(jobs: Sequence[Job], workers: int, show: Show, limit: float = math.inf) -> list[Failure]:
+    """Run every unfinished job, ``workers`` at a time, in the given order; returns those that failed.
 
-    An interruption is passed on to the runs: they save a checkpoint and end, and the same call later resumes them.
+    A failed job does not stop the others. After ``limit`` seconds, or when interrupted, the runs under way save a
+    checkpoint and end; the same call later resumes them.
     """
+    end = time.monotonic() + limit
     states: dict[Job, State] = dict.fromkeys(jobs, "waiting")
     waiting = list(jobs)
     running: dict[Job, subprocess.Popen[bytes]] = {}
     failures = []
     try:
         with _terminated_as_interrupt():
-            while waiting or running:
+            while (waiting or running) and time.monotonic() < end:
                 while waiting and len(running) < workers:
                     job = waiting.pop(0)
                     following = job.next_command()

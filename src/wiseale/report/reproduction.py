@@ -8,7 +8,8 @@ from pathlib import Path
 
 from wiseale import registry
 from wiseale.experiments.gallery import draw_all
-from wiseale.experiments.paper.claims import MINIMUM_SEEDS, Verdict
+from wiseale.experiments.paper.claims import Verdict
+from wiseale.experiments.paper.relations import MINIMUM_SEEDS
 from wiseale.experiments.paper.reproduce import Experiment
 from wiseale.experiments.paper.reproduction import Outcome, Reproduction
 from wiseale.experiments.saved_figure import SavedFigure
@@ -48,9 +49,11 @@ def claims_section(verdicts: Sequence[Verdict]) -> Section:
     """Every claim with its verdict and the numbers that decide it."""
     rows = tuple((v.claim, v.statement, v.outcome, v.numbers) for v in verdicts)
     how = (
-        f"Held: with at least {MINIMUM_SEEDS} seeds, every inequality behind a claim has disjoint 95 % intervals in "
-        "its direction. Not held: one has them the other way. Otherwise not decided. C4 and C8 are decided by "
-        "computation alone. A claim may hold for one dataset and weight and not for others: read the numbers."
+        f"Each statement behind a claim is tested by an interval over at least {MINIMUM_SEEDS} seeds: Welch's for a "
+        "difference of means, the F distribution's for a ratio of spreads. A claim's intervals hold jointly with 95 % "
+        "(Bonferroni over its statements; there is no correction across claims). Held: all statements are. Not held: "
+        "one is refuted. Otherwise not decided, also if a single run is missing. C4 and C8 are decided by computation "
+        "alone."
     )
     return Section("Claims", (Paragraph(how), Table("claims", ("claim", "what it says", "verdict", "numbers"), rows)))
 
