@@ -52,7 +52,7 @@ def spread_ratio_interval(first: Sequence[float], second: Sequence[float], confi
     must be above 0. Where the second has no spread the ratio is infinite, or nan if neither has any.
 
     >>> str(spread_ratio_interval([1.0, 1.1, 1.2], [1.0, 2.0, 4.0], confidence=0.8))
-    '0.1317 [0.04389, 0.395]'
+    '0.1316 [0.04385, 0.3947]'
     """
     spreads = [variance([math.log(value) for value in values]) for values in (first, second)]
     if spreads[1] == 0:

@@ -48,14 +48,19 @@ def reproduction_document(
 def claims_section(verdicts: Sequence[Verdict]) -> Section:
     """Every claim with its verdict and the numbers that decide it."""
     rows = tuple((v.claim, v.statement, v.outcome, v.numbers) for v in verdicts)
-    how = (
+    table = Table("claims", ("claim", "what it says", "verdict", "numbers"), rows)
+    return Section("Claims", (Paragraph(how_claims_are_judged()), table))
+
+
+def how_claims_are_judged() -> str:
+    """The rules behind the verdicts."""
+    return (
         f"Each statement behind a claim is tested by an interval over at least {MINIMUM_SEEDS} seeds: Welch's for a "
         "difference of means, the F distribution's for a ratio of spreads. A claim's intervals hold jointly with 95 % "
         "(Bonferroni over its statements; there is no correction across claims). Held: all statements are. Not held: "
         "one is refuted. Otherwise not decided, also if a single run is missing. C4 and C8 are decided by computation "
         "alone."
     )
-    return Section("Claims", (Paragraph(how), Table("claims", ("claim", "what it says", "verdict", "numbers"), rows)))
 
 
 def _experiment(name: str, outcome: Outcome, out: Path) -> list[Section]:

@@ -9,7 +9,7 @@ across claims: of twenty claims judged, one may come out wrong by chance.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -22,6 +22,7 @@ from wiseale.experiments.paper.relations import (
     AtMost,
     Below,
     Comparable,
+    Finding,
     NotAbove,
     Outcome,
     Relation,
@@ -37,6 +38,7 @@ class Verdict:
     Attributes:
         numbers: the statements tested, each with its interval and outcome.
         missing: the runs that are needed and were not found.
+        findings: the tested statements one by one, as far as their runs exist.
     """
 
     claim: str
@@ -44,6 +46,7 @@ class Verdict:
     outcome: Outcome
     numbers: str
     missing: tuple[str, ...] = ()
+    findings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -57,7 +60,8 @@ class Claim:
     def judge(self, evidence: Evidence) -> Verdict:
         """The verdict on the evidence; a refuted statement refutes the claim whatever else is missing."""
         confidence = adjusted_confidence(len(self.relations))
-        findings, missing = [], []
+        findings: list[Finding] = []
+        missing: list[str] = []
         for relation in self.relations:
             lacking = [lack for need in relation.needs if (lack := need.missing(evidence))]
             missing += lacking
@@ -71,11 +75,11 @@ class Claim:
         elif not evidence.smoke and not missing and all(found == "held" for found in outcomes):
             outcome = "held"
         parts = ["smoke: a rehearsal, nothing is trained to the end"] if evidence.smoke else []
-        if findings:
-            parts += [f"{confidence:.2%} intervals: {'; '.join(finding.text for finding in findings)}"]
-        lacking = list(dict.fromkeys(missing))
-        parts += [f"missing: {'; '.join(lacking)}"] if lacking else []
-        return Verdict(self.name, self.statement, outcome, ". ".join(parts), tuple(lacking))
+        texts = tuple(finding.text for finding in findings)
+        named = tuple(dict.fromkeys(missing))
+        parts += [f"{confidence:.2%} intervals: {'; '.join(texts)}"] if texts else []
+        parts += [f"missing: {'; '.join(named)}"] if named else []
+        return Verdict(self.name, self.statement, outcome, ". ".join(parts), named, texts)
 
 
 _VARIANTS = {"weight 1": s.WISE_ALE, "as written, 1/M": s.WISE_ALE_AS_WRITTEN}
@@ -201,15 +205,3 @@ def judge(evidence: Evidence, toy: Sequence[Verdict] = ()) -> list[Verdict]:
         if name not in judged:
             verdicts.append(Verdict(name, statement, "not decided", "run `wiseale reproduce toy`"))
     return sorted(verdicts, key=lambda verdict: int(verdict.claim[1:]))
-
-
-def needed_systems(experiment: str) -> list[System]:
-    """The systems whose runs decide a claim on an experiment."""
-    needs: Iterable[System] = (
-        need.system
-        for claim in claims()
-        for relation in claim.relations
-        for need in relation.needs
-        if need.experiment == experiment
-    )
-    return list({system.name: system for system in needs}.values())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import hashlib
 import io
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -50,6 +51,11 @@ class Condition:
     lr_schedule: str
     n_eval: int
     data_fingerprint: str
+
+    @property
+    def key(self) -> str:
+        """Twelve letters that stand for all of it in other files."""
+        return hashlib.sha256(repr(self).encode()).hexdigest()[:12]
 
     def __str__(self) -> str:
         size = f"{self.rows:,} rows × {self.epochs} epochs, batch {self.batch_size}, {self.latent_dim} units"
