@@ -57,9 +57,7 @@ def _claims(verdicts: Sequence[Verdict], scale: str) -> Section:
     if numbers:
         blocks.append(Table("numbers", ("claim", "statement, interval, outcome"), tuple(numbers), "Numbers."))
     if missing:
-        blocks.append(
-            Table("missing", ("claim", "runs"), tuple(missing), "Missing runs: these claims are not decided yet.")
-        )
+        blocks.append(Table("missing", ("claim", "runs"), tuple(missing), "Missing runs."))
     return Section(f"Claims, scale '{scale}'", tuple(blocks))
 
 
