@@ -20,6 +20,7 @@ TRAINED = tuple(registry.EXPERIMENTS)
 @click.option("--data-root", type=click.Path(path_type=Path), help="where datasets lie [default: $WISEALE_DATA]")
 @click.option("--workers", type=click.IntRange(1), help="runs at the same time [default: one per core]")
 @click.option("--limit-minutes", type=click.FloatRange(0, min_open=True), help="stop then; a later call continues")
+@click.option("--list", "listed", is_flag=True, help="only print the runs in their order, and the next step of each")
 @click.option("--logger", type=click.Choice(("tensorboard",)), help="also write every run's metrics as its events")
 def command(
     name: str,
@@ -28,6 +29,7 @@ def command(
     data_root: Path | None,
     workers: int | None,
     limit_minutes: float | None,
+    listed: bool,
     logger: str | None,
 ) -> int:
     """Run the paper's experiments with their controls, judge its claims, and write a report.
@@ -44,7 +46,7 @@ def command(
     from wiseale.cli.present import print_failures
     from wiseale.experiments.bounds.toy import run_toy
     from wiseale.experiments.comparison import default_workers
-    from wiseale.experiments.paper.reproduction import keep_request, run_experiments
+    from wiseale.experiments.paper.reproduction import keep_request, plan_runs, run_experiments
     from wiseale.report.directory import reproduction_page
     from wiseale.report.write import write_report
     from wiseale.training.plan import require_logger
@@ -52,9 +54,13 @@ def command(
     with spelled_as_options():
         require_logger(logger)
     size = cast(Scale, scale)
-    keep_request(out, size)
-    console = Console(highlight=False, soft_wrap=True)
     names = TRAINED if name == "all" else (name,) if name in TRAINED else ()
+    console = Console(highlight=False, soft_wrap=True)
+    if listed:
+        for number, job in enumerate(plan_runs(names, size, out, data_root).jobs, 1):
+            console.print(f"{number} {job.name}: {job.next_step}", markup=False)
+        return 0
+    keep_request(out, size)
     limit = math.inf if limit_minutes is None else 60 * limit_minutes
     if names:
         console.print(f"{', '.join(names)}: scale {scale}", style="bold")

@@ -54,15 +54,23 @@ class Job:
         metrics = RunDirectory(self.out).metrics
         return metrics.read_bytes().count(b"\n") if metrics.exists() else 0
 
-    def next_command(self) -> tuple[State, list[str]] | None:
-        """The next command: train, resume or evaluate; None where the job is done."""
+    @property
+    def next_step(self) -> Literal["train", "resume", "evaluate", "done"]:
+        """What is to be done next."""
         run = RunDirectory(self.out)
         if run.finished:
-            if run.evaluation.exists():
+            return "done" if run.evaluation.exists() else "evaluate"
+        return "resume" if run.config.exists() else "train"
+
+    def next_command(self) -> tuple[State, list[str]] | None:
+        """The next command: train, resume or evaluate; None where the job is done."""
+        match self.next_step:
+            case "done":
                 return None
-            return "evaluating", ["evaluate", str(self.out), "--most", str(self.evaluate_rows)]
-        if run.config.exists():
-            return "training", ["resume", str(self.out)]
+            case "evaluate":
+                return "evaluating", ["evaluate", str(self.out), "--most", str(self.evaluate_rows)]
+            case "resume":
+                return "training", ["resume", str(self.out)]
         settings = self.out.with_name(f"{self.out.name}.json")
         settings.parent.mkdir(parents=True, exist_ok=True)
         given = {key: value for key, value in dataclasses.asdict(self.config).items() if value is not None}

@@ -21,9 +21,10 @@ from wiseale.report.results_figures import draw_figures
 from wiseale.report.toy import verdicts_of
 
 LEAD = (
-    "Every number on this page is computed from runs.csv beside it, one row for each run with its settings, seed and "
-    "commit; `make results` writes the page again, `make results FROM=DIR` first adds the runs of `wiseale reproduce "
-    "… --out DIR`. Nats per observation unless stated otherwise; ± is a 95 % Student interval over seeds."
+    "Every number on this page is computed from files beside it: runs.csv, one row for each run with its settings, "
+    "seed and commit, and the tables of the bound analysis (C4, C8) in toy/tables. `make results` writes the page "
+    "again; `make results FROM=DIR` first adds the runs of `wiseale reproduce … --out DIR`. Nats per observation "
+    "unless stated otherwise; ± is a 95 % Student interval over seeds."
 )
 
 

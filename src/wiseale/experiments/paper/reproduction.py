@@ -93,37 +93,47 @@ def run_experiments(
     After ``limit`` seconds, or when interrupted, unfinished runs are left to a later call. Returns what has come of
     each experiment, and the runs that failed.
     """
-    outcomes: dict[str, Outcome] = {}
+    planned = plan_runs(names, scale, out, data_root, logger)
+    for name in names:
+        note, comparisons = planned.notes.get(name), planned.comparisons[name]
+        keep_request(out, scale, {} if note is None else {name: note})
+        for comparison in comparisons:
+            comparison.keep_request()
+    try:
+        failures = run_jobs(planned.jobs, workers, show, limit)
+    finally:
+        found = read_reproduction(out)
+        if rows := found.rows():
+            write_rows(out / RUNS, rows)
+    return {name: found.outcomes[name] for name in names}, failures
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The comparisons of each experiment, what must be said of its data, and all runs, most important first."""
+
+    comparisons: Mapping[str, Sequence[Comparison]]
+    notes: Mapping[str, str]
+    jobs: Sequence[Job]
+
+
+def plan_runs(
+    names: Sequence[str], scale: Scale, out: Path, data_root: Path | None = None, logger: str | None = None
+) -> Plan:
+    """All runs of the experiments at a scale, done or not; none of an experiment whose data is missing."""
+    common: dict[str, Any] = {"data_root": str(data_root) if data_root else None, "logger": logger}
+    comparisons: dict[str, Sequence[Comparison]] = {}
+    notes: dict[str, str] = {}
     jobs: list[tuple[int, Job]] = []
     for name in names:
-        outcomes[name], planned = _plan(name, scale, out, data_root, logger)
-        jobs += planned
-    try:
-        failures = run_jobs([job for _, job in sorted(jobs, key=lambda job: job[0])], workers, show, limit)
-    finally:
-        if rows := read_reproduction(out).rows():
-            write_rows(out / RUNS, rows)
-    return outcomes, failures
-
-
-def _plan(
-    name: str, scale: Scale, out: Path, data_root: Path | None, logger: str | None
-) -> tuple[Outcome, list[tuple[int, Job]]]:
-    """An experiment and its runs with their priorities; none where its data is missing."""
-    data, note = faces(data_root or default_data_root()) if name == "celeba" else (None, None)
-    keep_request(out, scale, {} if note is None else {name: note})
-    if data == "":
-        return Outcome(name, note=note), []
-    common: dict[str, Any] = {"data_root": str(data_root) if data_root else None, "logger": logger}
-    experiment: Experiment = registry.lookup("experiment", name)
-    comparisons = experiment.comparisons(scale, out / name, data, **common)
-    for comparison in comparisons:
-        comparison.keep_request()
-    jobs = [
-        (priority, replace(job, name=f"{job.out.relative_to(out).parts[0]}: {_in_folder(job, out / name)}{job.name}"))
-        for priority, job in experiment.jobs(scale, comparisons)
-    ]
-    return replace(_read_outcome(out, name), note=note), jobs
+        data, note = faces(data_root or default_data_root()) if name == "celeba" else (None, None)
+        notes |= {} if note is None else {name: note}
+        experiment: Experiment = registry.lookup("experiment", name)
+        made = experiment.comparisons(scale, out / name, data, **common) if data != "" else []
+        comparisons[name] = made
+        for priority, job in experiment.jobs(scale, made) if made else []:
+            jobs.append((priority, replace(job, name=f"{name}: {_in_folder(job, out / name)}{job.name}")))
+    return Plan(comparisons, notes, [job for _, job in sorted(jobs, key=lambda job: job[0])])
 
 
 def _in_folder(job: Job, folder: Path) -> str:
