@@ -4,33 +4,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.experiments.rows import PAPER, SMALL, both, row, seeds
 
 from wiseale.errors import RunError
 from wiseale.experiments import systems as s
 from wiseale.experiments.paper.evidence import conditions_of, evidence_of, values_of
 from wiseale.experiments.paper.figure_arrays import FigureArrays, SystemArrays
-from wiseale.experiments.paper.run_rows import Condition, RunRow, merge, read_rows, write_rows
+from wiseale.experiments.paper.run_rows import merge, read_rows, write_rows
 from wiseale.experiments.paper.sweep import compare_weights
 from wiseale.report.choosing import fill_in, table_of
-
-PAPER = Condition(
-    *("sine", "paper", "", "sine", 200_000, 50, 64, 4, "paper_sine:init=glorot", "glorot"),
-    *("gaussian", 5e-4, "constant", 10_000, "abc"),
-)
-SMALL = replace(PAPER, scale="small", rows=20_000, epochs=10)
-WEIGHTS = {"wise_ale": 1.0, "aevb": 1.0, "wise_ale:prior_weight=4": 4.0, "beta_vae:beta=4": 4.0}
-
-
-def row(system, seed, condition=PAPER, **measures):
-    warmup = float(system.settings.get("prior_warmup", 0))
-    weight = WEIGHTS.get(system.objective, 1 / 64)
-    return RunRow(
-        condition, system.name, system.objective, weight, warmup, seed, 1.5, "0.1", "c0ffee", '{"a": "1,2"}', measures
-    )
-
-
-def seeds(system, values, condition=PAPER, measure="mse"):
-    return [row(system, seed, condition, **{measure: value}) for seed, value in enumerate(values)]
 
 
 def test_rows_survive_the_file(tmp_path):
@@ -82,11 +64,6 @@ def test_one_name_for_two_settings_is_refused():
     rows = [row(s.AEVB, 0, mse=1.0), replace(row(s.AEVB, 1, mse=1.0), prior_warmup=5.0)]
     with pytest.raises(RunError, match="two settings"):
         values_of(rows, PAPER)
-
-
-def both(system, reconstructions, kls):
-    pairs = zip(reconstructions, kls, strict=True)
-    return [row(system, n, reconstruction=r, kl_aggregate_mc=k) for n, (r, k) in enumerate(pairs)]
 
 
 def test_equal_weights_are_compared_in_both_measures():

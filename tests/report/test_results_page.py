@@ -1,9 +1,12 @@
 """The page of results: built from kept rows, curves and arrays alone, after the runs themselves are gone."""
 
 import shutil
+from dataclasses import replace
 
+import numpy as np
 import pytest
 from bench.paper import rebuild
+from tests.experiments.rows import PAPER, seeds
 
 from wiseale.cli.display import PlainDisplay
 from wiseale.config import TrainConfig
@@ -11,8 +14,11 @@ from wiseale.errors import RunError
 from wiseale.evaluation.evaluate import evaluate
 from wiseale.experiments import systems as s
 from wiseale.experiments.comparison import Comparison
+from wiseale.experiments.paper.figure_arrays import FigureArrays, SystemArrays
 from wiseale.experiments.paper.reproduction import keep_request, read_reproduction
 from wiseale.experiments.paper.results import Results
+from wiseale.report.directory import reproduction_page
+from wiseale.report.results_figures import draw_figures
 from wiseale.runs.run import start
 
 CHOOSING = "# What to choose\n\n<!-- results: weights sine -->\n\n<!-- end -->\n"
@@ -97,3 +103,33 @@ def test_a_rehearsal_is_not_kept(tmp_path):
     keep_request(tmp_path / "smoke", "smoke")
     with pytest.raises(RunError, match="rehearsal"):
         Results(tmp_path / "results").add(tmp_path / "smoke")
+
+
+def test_figures_1_and_5b_are_drawn_from_kept_arrays(tmp_path):
+    draws = np.random.default_rng(0)
+    rows = []
+    results = Results(tmp_path)
+    for experiment, shape in (("mnist", (8, 1, 28, 28)), ("celeba", (8, 3, 64, 64))):
+        condition = replace(PAPER, experiment=experiment)
+        rows += [replace(one, condition=condition) for one in seeds(s.AEVB, (1.0, 2.0))]
+        x, mu = draws.uniform(size=shape).astype(np.float32), draws.normal(size=(64, 2)).astype(np.float32)
+        arrays = {one.name: SystemArrays(x, mu, np.abs(mu)) for one in (s.WISE_ALE, s.AEVB)}
+        arrays[s.WAE_MMD.name] = SystemArrays(x, mu, None)
+        FigureArrays(condition.key, 0, x, arrays).save(tmp_path / "arrays" / f"{experiment}.npz")
+    pictures = draw_figures(results, rows, "paper")
+    assert [picture.path.stem for picture in pictures] == ["figure1", "figure5b"]
+    assert all(picture.path.stat().st_size > 5000 for picture in pictures)
+    other = [replace(one, condition=replace(one.condition, epochs=1)) for one in rows]
+    assert draw_figures(results, other, "paper") == []  # arrays of another condition are not shown
+
+
+def test_the_report_keeps_controls_apart(reproduction, monkeypatch):
+    monkeypatch.setattr("wiseale.report.reproduction.draw_all", lambda *arguments: [])
+    document, _ = reproduction_page(reproduction)
+    tables = {section.title: section.blocks for section in document.sections}
+    (control,) = tables["Sine waves: narrow"]
+    own = tables["Sine waves: Results"][0]
+    shown = {row[0]: row[1] for row in own.rows}
+    by_control = {row.condition.control: row.measures["mse"] for row in read_reproduction(reproduction).rows()[::2]}
+    assert shown["AEVB"] == f"{by_control['']:.3f}"
+    assert control.rows[0][:2] == ("AEVB", f"{by_control['narrow']:.3f}")

@@ -23,7 +23,7 @@ from wiseale.experiments.paper.run_rows import Condition, RunRow
 from wiseale.report.cells import estimate_cell
 from wiseale.report.document import Block, Paragraph, Table
 from wiseale.report.markdown import to_block
-from wiseale.report.results import weights_table
+from wiseale.report.weights import weights_table
 
 _BLOCK = re.compile(r"(<!-- results: (\w+) (\w+) -->\n).*?(<!-- end -->)", re.S)
 

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from wiseale import registry
+from wiseale.experiments.comparison import summarize
 from wiseale.experiments.gallery import draw_all
 from wiseale.experiments.paper.claims import Verdict
+from wiseale.experiments.paper.evidence import conditions_of
 from wiseale.experiments.paper.relations import MINIMUM_SEEDS
 from wiseale.experiments.paper.reproduce import Experiment
 from wiseale.experiments.paper.reproduction import Outcome, Reproduction
+from wiseale.experiments.paper.scales import Scale
 from wiseale.experiments.saved_figure import SavedFigure
-from wiseale.report.comparison import comparison_sections, runs_table, unfinished_table
+from wiseale.report.comparison import comparison_sections, main_table, runs_table, unfinished_table
 from wiseale.report.document import Commands, Document, Paragraph, Section, Table
+from wiseale.report.weights import weights_table
 
 # The paper's numbers for figures that the gallery draws under its own names.
 NUMBERED = {
@@ -32,6 +37,7 @@ def reproduction_document(
     sections = [claims_section(verdicts), *extra]
     for name, outcome in reproduction.outcomes.items():
         sections += _experiment(name, outcome, out)
+        sections += _weights_and_controls(name, outcome, reproduction.scale)
     made = [*reproduction.outcomes, *(["toy"] if extra else [])]
     again = tuple(f"wiseale reproduce {name} --scale {reproduction.scale} --out DIR" for name in made)
     sections.append(Section("Run it again", (Commands(again),)))
@@ -77,6 +83,21 @@ def _experiment(name: str, outcome: Outcome, out: Path) -> list[Section]:
     sections = list(comparison_sections(main, results, outcome.summary, saved, prefix=f"{title}: "))
     if note:
         sections.insert(0, Section(f"{title}: notes", note))
+    return sections
+
+
+def _weights_and_controls(name: str, outcome: Outcome, scale: Scale) -> list[Section]:
+    """WiSE-ALE beside β-VAE at equal weights, and the runs that differ on purpose, which no other table averages."""
+    rows = outcome.rows(scale)
+    sections = []
+    for condition in conditions_of(rows, scale).get(name, [])[:1]:
+        table = weights_table(rows, condition)
+        if len(table.rows) > 1:
+            sections.append(Section(f"{_title(name)}: weight against weight", (table,)))
+    for control, comparison in outcome.controls.items():
+        if results := comparison.results():
+            table = replace(main_table(summarize(results)), name=f"{name}_{control}")
+            sections.append(Section(f"{_title(name)}: {control}", (table,)))
     return sections
 
 

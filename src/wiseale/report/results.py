@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from statistics import fmean
 
 from wiseale import registry
 from wiseale.experiments.bounds.toy import read_table
@@ -19,6 +18,7 @@ from wiseale.report.document import Block, Document, Paragraph, Section, Table
 from wiseale.report.reproduction import how_claims_are_judged
 from wiseale.report.results_figures import draw_figures
 from wiseale.report.toy import verdicts_of
+from wiseale.report.weights import weights_table
 
 LEAD = (
     "Every number on this page is computed from files beside it: runs.csv, one row for each run with its settings, "
@@ -90,23 +90,6 @@ def _weights(rows: Sequence[RunRow], condition: Condition) -> Section:
     return Section(
         f"Weight against weight: {_title(condition)}", (Paragraph(str(condition)), weights_table(rows, condition))
     )
-
-
-def weights_table(rows: Sequence[RunRow], condition: Condition) -> Table:
-    """WiSE-ALE at weight w beside β-VAE with β = w."""
-    lines = []
-    for one in compare_weights(rows, condition):
-        means = [
-            f"{fmean(a):.4g} / {fmean(b):.4g}" if a and b else "-" for a, b in zip(one.ours, one.theirs, strict=True)
-        ]
-        differences = [str(d) for d in one.differences] if one.differences else ["-", "-"]
-        lines.append((f"{one.weight:g}", one.rival, means[0], differences[0], means[1], differences[1], one.verdict))
-    columns = ("w", "beside", "reconstruction", "difference", "aggregate KL", "difference", "verdict")
-    caption = (
-        "WiSE-ALE at weight w / β-VAE with β = w, and WiSE-ALE minus β-VAE with Welch's interval; the intervals of "
-        "this table hold jointly with 95 % (Bonferroni). Less is better in both."
-    )
-    return Table(f"weights_{condition.experiment}", columns, tuple(lines), caption)
 
 
 def _table(rows: Sequence[RunRow], condition: Condition) -> Section:
