@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup demo test check lint types slow docs bench clean
+.PHONY: setup demo test check lint types slow docs bench results clean
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -39,6 +39,10 @@ docs: setup
 
 bench: setup
 	$(BIN)/python -m bench all
+
+# docs/results and the tables of docs/choosing.md again; FROM: directories of `wiseale reproduce` to add first.
+results: setup
+	$(BIN)/python -m bench.paper $(FROM)
 
 clean:
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache

@@ -11,7 +11,7 @@ from wiseale.evaluation.disentanglement import (
     single_unit_scores,
 )
 from wiseale.evaluation.factors import equal_counts, known_factors
-from wiseale.posterior import PointPosterior
+from wiseale.posterior import PointPosterior, Posterior
 
 N = 1500
 SCORES = ("mig", "sap", "dci_disentanglement", "dci_completeness", "dci_informativeness")
@@ -173,3 +173,33 @@ def test_units_that_never_change_are_harmless(world):
     assert all(found[name] > 0.9 for name in SCORES)
     idle = measured(np.full((N, 2), 0.25), world).measures
     assert [idle[name] for name in SCORES] == pytest.approx([0] * 5, abs=1e-12)
+
+
+def noisy_bits(sigma, n=4000):
+    """Two fair bits, each the mean ±1 of a unit of its own, with posteriors of width sigma."""
+    bits = np.random.default_rng(3).integers(2, size=(n, 2))
+    mu = torch.from_numpy(2.0 * bits - 1).float()
+    model = Decoder(lambda z: z, (2,), 2)
+    factors = {"a": bits[:, 0], "b": bits[:, 1]}
+    return disentanglement(case_of(model, mu.numpy(), Posterior(mu, torch.full_like(mu, sigma)), factors, {}), ignore)
+
+
+@pytest.mark.parametrize("sigma", [0.1, 0.7, 1.0, 2.0])
+def test_sampled_mig_is_the_information_of_a_noisy_channel(sigma):
+    """I(bit; ±1 + sigma·noise) by quadrature; on the means alone every bit is known."""
+    z = np.linspace(-12, 12, 4801)
+    given_one = np.exp(-0.5 * ((z - 1) / sigma) ** 2) / (sigma * np.sqrt(2 * np.pi))
+    log_ratio = np.log(2) - np.logaddexp(0, -2 * z / sigma**2)  # log p(z|1)/p(z)
+    information = np.trapezoid(given_one * log_ratio, z) / np.log(2)
+    found = noisy_bits(sigma).measures
+    assert found["mig_sampled"] == pytest.approx(information, abs=0.04)
+    assert found["mig"] == pytest.approx(1, abs=0.01)
+
+
+def test_a_deterministic_encoder_has_no_sampled_mig(world):
+    codes = code_per_factor(world)
+    model = Decoder(lambda z: z, (4,), 4)
+    model.stochastic = False
+    found = disentanglement(case_of(model, codes, PointPosterior(torch.from_numpy(codes).float()), world, {}), ignore)
+    assert found.measures["mig_sampled"] is None
+    assert "deterministic" in found.reasons["mig_sampled"]

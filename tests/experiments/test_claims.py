@@ -1,72 +1,155 @@
+"""Verdicts: what each kind of statement needs, and that missing runs, rehearsals or few seeds decide nothing."""
+
+from dataclasses import replace
+
 import pytest
 
 from wiseale import registry
 from wiseale.experiments import systems as s
-from wiseale.experiments.comparison import Estimate
-from wiseale.experiments.paper.claims import Comparand, Evidence, judge, judge_inequalities
+from wiseale.experiments.paper.claims import Claim, claims, judge
+from wiseale.experiments.paper.evidence import Evidence
+from wiseale.experiments.paper.relations import Above, AtMost, Below, Comparable, NotAbove, Steadier
 from wiseale.experiments.paper.reproduce import CELEBA, DataChoice
 from wiseale.experiments.paper.scales import SCALES
 
-MSE = Comparand("sine", "mse", s.WISE_ALE, s.AEVB)
+OURS, THEIRS = s.WISE_ALE, s.AEVB
+LOW, HIGH = (1.0, 1.01, 0.99), (2.0, 2.01, 1.99)
 
 
-def evidence(ours, theirs, smoke=False, measure="mse"):
-    summary = {s.WISE_ALE.name: {measure: ours}, s.AEVB.name: {measure: theirs}}
-    return Evidence({"sine": summary}, smoke)
+def evidence(ours, theirs=(), measure="mse", **more):
+    return Evidence({"sine": {OURS.name: {measure: ours}, THEIRS.name: {measure: theirs}}}, **more)
+
+
+def outcome(relation, found):
+    return Claim("C1", "", (relation,)).judge(found).outcome
 
 
 @pytest.mark.parametrize(
-    ("ours", "theirs", "outcome"),
+    ("relation", "ours", "theirs", "expected"),
     [
-        (Estimate(1.0, 0.1, 3), Estimate(2.0, 0.1, 3), "held"),
-        (Estimate(2.0, 0.1, 3), Estimate(1.0, 0.1, 3), "not held"),
-        (Estimate(1.0, 0.6, 3), Estimate(2.0, 0.6, 3), "not decided"),
-        (Estimate(1.0, 0.1, 2), Estimate(2.0, 0.1, 3), "not decided"),
-        (Estimate(1.0, None, 1), Estimate(2.0, None, 1), "not decided"),
+        (Below("sine", "mse", OURS, THEIRS), LOW, HIGH, "held"),
+        (Below("sine", "mse", OURS, THEIRS), HIGH, LOW, "not held"),
+        (Below("sine", "mse", OURS, THEIRS), (1.0, 2.0, 3.0), (1.5, 2.5, 4.0), "not decided"),
+        (Below("sine", "mse", OURS, THEIRS), LOW, HIGH[:2], "not decided"),
+        (Below("sine", "mse", OURS, THEIRS), LOW[:1], HIGH, "not decided"),
+        (Above("sine", "mse", OURS, THEIRS), HIGH, LOW, "held"),
+        (Above("sine", "mse", OURS, THEIRS), LOW, HIGH, "not held"),
+        (Comparable("sine", "mse", OURS, THEIRS, 0.1), (1.0, 1.001, 0.999), (1.05, 1.051, 1.049), "held"),
+        (Comparable("sine", "mse", OURS, THEIRS, 0.1), LOW, HIGH, "not held"),
+        (Comparable("sine", "mse", OURS, THEIRS, 0.1), (0.5, 1.0, 1.5), (0.5, 1.0, 1.5), "not decided"),
+        (NotAbove("sine", "mse", OURS, THEIRS, 0.5), (1.2, 1.21, 1.19), LOW, "held"),
+        (NotAbove("sine", "mse", OURS, THEIRS, 0.5), HIGH, LOW, "not held"),
+        (NotAbove("sine", "mse", OURS, THEIRS, 1.0), HIGH, LOW, "not decided"),
+        (Steadier("sine", "mse", OURS, THEIRS), (10.0, 10.01, 9.99), (1.0, 5.0, 0.2), "held"),
+        (Steadier("sine", "mse", OURS, THEIRS), (1.0, 5.0, 0.2), (10.0, 10.01, 9.99), "not held"),
+        (Steadier("sine", "mse", OURS, THEIRS), (1.0, 1.1, 0.9), (1.0, 1.3, 0.8), "not decided"),
+        (Steadier("sine", "mse", OURS, THEIRS), (1.0, 1.1, 0.0), (1.0, 1.3, 0.8), "not decided"),
+        (AtMost("sine", "mse", OURS, 1.1), LOW, (), "held"),
+        (AtMost("sine", "mse", OURS, 0.9), LOW, (), "not held"),
+        (AtMost("sine", "mse", OURS, 1.0), LOW, (), "not decided"),
     ],
 )
-def test_held_needs_three_seeds_and_disjoint_intervals(ours, theirs, outcome):
-    verdict = judge_inequalities("C1", "", evidence(ours, theirs), [MSE])
-    assert verdict.outcome == outcome
-    assert "1" in verdict.numbers
+def test_statements(relation, ours, theirs, expected):
+    assert outcome(relation, evidence(ours, theirs)) == expected
 
 
-def test_nothing_is_decided_by_a_rehearsal_or_without_runs():
-    clear = (Estimate(1.0, 0.1, 3), Estimate(2.0, 0.1, 3))
-    assert judge_inequalities("C1", "", evidence(*clear, smoke=True), [MSE]).outcome == "not decided"
-    assert judge_inequalities("C1", "", Evidence({}), [MSE]).outcome == "not decided"
+def test_a_rehearsal_decides_nothing():
+    relation = Below("sine", "mse", OURS, THEIRS)
+    assert outcome(relation, evidence(LOW, HIGH, smoke=True)) == "not decided"
+    assert outcome(relation, evidence(HIGH, LOW, smoke=True)) == "not decided"
 
 
-def test_more_is_better_with_a_minus():
-    wanted = [Comparand("sine", "-elbo", s.WISE_ALE, s.AEVB)]
-    better = evidence(Estimate(-10.0, 0.1, 3), Estimate(-20.0, 0.1, 3), measure="elbo")
-    assert judge_inequalities("C2", "", better, wanted).outcome == "held"
+def everything_better(experiments):
+    """Evidence in which WiSE-ALE of either weight has a far smaller error than every rival."""
+    small = {"mse": LOW}
+    rivals = {system.name: {"mse": HIGH} for system in (s.AEVB, s.BETA_VAE, s.WAE_MMD)}
+    one = {s.WISE_ALE.name: small, s.WISE_ALE_AS_WRITTEN.name: small, **rivals}
+    return dict.fromkeys(experiments, one)
 
 
-def test_one_reversed_inequality_sinks_the_claim():
-    summary = {
-        s.WISE_ALE.name: {"mse": Estimate(1.0, 0.1, 3)},
-        s.AEVB.name: {"mse": Estimate(2.0, 0.1, 3)},
-        s.BETA_VAE.name: {"mse": Estimate(0.5, 0.1, 3)},
-    }
-    wanted = [MSE, Comparand("sine", "mse", s.WISE_ALE, s.BETA_VAE)]
-    assert judge_inequalities("C1", "", Evidence({"sine": summary}), wanted).outcome == "not held"
+def c1(values):
+    return next(verdict for verdict in judge(Evidence(values)) if verdict.claim == "C1")
+
+
+def test_a_claim_over_every_set_needs_every_set_and_every_rival():
+    full = everything_better(registry.EXPERIMENTS)
+    assert c1(full).outcome == "held"
+    assert c1(full).missing == ()
+    for experiment in registry.EXPERIMENTS:
+        without = {name: one for name, one in full.items() if name != experiment}
+        assert c1(without).outcome == "not decided"
+        assert any(lack.startswith(f"{experiment}: ") for lack in c1(without).missing)
+        for rival in (s.AEVB, s.BETA_VAE, s.WAE_MMD):
+            kept = {name: values for name, values in full[experiment].items() if name != rival.name}
+            verdict = c1(full | {experiment: kept})
+            assert verdict.outcome == "not decided"
+            assert verdict.missing == (f"{experiment}: {rival.name}, 0 of 3 seeds",)
+
+
+def test_two_seeds_of_one_rival_leave_the_claim_open():
+    full = everything_better(registry.EXPERIMENTS)
+    fewer = full["sine"] | {s.AEVB.name: {"mse": HIGH[:2]}}
+    assert c1(full | {"sine": fewer}).missing == ("sine: AEVB, 2 of 3 seeds",)
+
+
+def test_one_refuted_statement_refutes_the_claim():
+    full = everything_better(registry.EXPERIMENTS)
+    refuted = full["sine"] | {s.AEVB.name: {"mse": (0.5, 0.51, 0.49)}}
+    assert c1(full | {"sine": refuted}).outcome == "not held"
+    assert c1({"sine": refuted}).outcome == "not held"  # no missing run can repair it
+
+
+def test_more_statements_need_clearer_differences():
+    """Bonferroni: an interval that decides a claim of one statement is too wide for one of many."""
+    ours, theirs = (1.0, 1.5, 0.5), (2.4, 2.9, 1.9)
+    relation = Below("sine", "mse", OURS, THEIRS)
+    assert outcome(relation, evidence(ours, theirs)) == "held"
+    assert Claim("C1", "", (relation,) * 12).judge(evidence(ours, theirs)).outcome == "not decided"
 
 
 def test_every_claim_is_judged():
-    assert {verdict.claim for verdict in judge(Evidence({}))} == {f"C{n}" for n in range(1, 12)}
+    verdicts = judge(Evidence())
+    assert {verdict.claim for verdict in verdicts} == {f"C{n}" for n in range(1, 12)}
+    assert {verdict.outcome for verdict in verdicts} == {"not decided"}
+    assert all(verdict.missing for verdict in verdicts if verdict.claim not in ("C4", "C8"))
+
+
+@pytest.mark.parametrize("scale", ["small", "paper"])
+def test_the_plan_has_every_run_that_a_claim_needs(scale, tmp_path):
+    planned = {
+        (name, system.name)
+        for name in registry.EXPERIMENTS
+        for comparison in registry.lookup("experiment", name).comparisons(scale, tmp_path)
+        for system in comparison.systems
+    }
+    needed = {(n.experiment, n.system.name) for claim in claims() for r in claim.relations for n in r.needs}
+    assert needed <= planned
 
 
 @pytest.mark.parametrize("name", registry.EXPERIMENTS)
 @pytest.mark.parametrize("scale", SCALES)
 def test_plans_are_complete_and_their_folders_distinct(name, scale, tmp_path):
-    made = registry.lookup("experiment", name).comparisons(scale, tmp_path)
+    experiment = registry.lookup("experiment", name)
+    made = experiment.comparisons(scale, tmp_path)
     paths = [job.out for comparison in made for job in comparison.jobs()]
     assert len(set(paths)) == len(paths)
     names = {system.name for comparison in made for system in comparison.systems}
     assert {s.WISE_ALE.name, s.WISE_ALE_AS_WRITTEN.name, s.BETA_CONTROL.name, s.AEVB.name} <= names
     if scale != "smoke":
         assert made[0].seeds >= 3
+    planned = experiment.jobs(scale, made)
+    assert sorted(job.out for _, job in planned) == sorted(paths)
+    first = {job.config.objective for priority, job in planned if priority == 0}
+    assert {"wise_ale", "aevb", "beta_vae:beta=4", "wise_ale:prior_weight=paper", "wae_mmd"} <= first
+
+
+def test_controls_have_other_settings_and_the_sweep_has_not(tmp_path):
+    made = {one.out.name: one for one in registry.lookup("experiment", "sine").comparisons("paper", tmp_path / "sine")}
+    assert made["sweep"].base == made["sine"].base
+    assert made["init-torch"].base == replace(made["sine"].base, network="paper_sine:init=torch")
+    objectives = {system.objective for one in (made["sine"], made["sweep"]) for system in one.systems}
+    for weight in s.SWEEP:
+        assert {s.sweep_of_wise_ale(weight).objective, s.sweep_of_beta_vae(weight).objective} <= objectives
 
 
 def test_portraits_stand_in_for_celeba(tmp_path):
@@ -77,5 +160,9 @@ def test_portraits_stand_in_for_celeba(tmp_path):
     found = CELEBA.choose_data(tmp_path)
     assert (found.spec, found.skip) == (f"celeba:folder={tmp_path / 'portraits'}", False)
     assert "stand in" in found.note
+    (made,) = CELEBA.comparisons("paper", tmp_path, found.spec)
+    assert made.base.network == "paper_celeba:width=0.125"
     (tmp_path / "celeba").mkdir()
     assert CELEBA.choose_data(tmp_path) == DataChoice()
+    (made,) = CELEBA.comparisons("paper", tmp_path)
+    assert made.base.network is None

@@ -60,15 +60,15 @@ def test_a_failure_is_reported_and_the_rest_goes_on(tmp_path):
 
 
 def test_other_settings_in_the_same_place_are_refused(tmp_path):
-    comparison(tmp_path / "c")._keep_request()
-    comparison(tmp_path / "c")._keep_request()
+    comparison(tmp_path / "c").keep_request()
+    comparison(tmp_path / "c").keep_request()
     assert read_comparison(tmp_path / "c") == comparison(tmp_path / "c")
     with pytest.raises(RunError, match="other settings"):
-        comparison(tmp_path / "c", max_epochs=3)._keep_request()
+        comparison(tmp_path / "c", max_epochs=3).keep_request()
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "notes.txt").write_text("mine")
     with pytest.raises(RunError, match="not empty"):
-        comparison(tmp_path / "mine")._keep_request()
+        comparison(tmp_path / "mine").keep_request()
 
 
 def compare(out: Path) -> subprocess.Popen:

@@ -33,7 +33,7 @@ def out(tmp_path_factory):
         data="sine:n=150,n_test=80", network="mlp:hidden=8", max_epochs=1, batch_size=16, latent_dim=2, threads=1
     )
     comparison = Comparison(base, (s.WISE_ALE, s.AEVB, s.WAE_MMD), 1, out / "sine", evaluate_rows=80)
-    comparison._keep_request()
+    comparison.keep_request()
     for job in comparison.jobs()[:2]:
         job.out.parent.mkdir(parents=True)
         start(job.config, job.out, PlainDisplay())

@@ -19,13 +19,26 @@ TRAINED = tuple(registry.EXPERIMENTS)
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="directory of the reproduction")
 @click.option("--data-root", type=click.Path(path_type=Path), help="folder of the datasets [default: $WISEALE_DATA]")
 @click.option("--workers", type=click.IntRange(1), help="runs at the same time [default: one per core]")
+@click.option("--limit-minutes", type=click.FloatRange(0, min_open=True), help="stop then; a later call continues")
+@click.option("--list", "listed", is_flag=True, help="only print the runs in their order, and the next step of each")
 @click.option("--logger", type=click.Choice(("tensorboard",)), help="also write every run's metrics as its events")
-def command(name: str, scale: str, out: Path, data_root: Path | None, workers: int | None, logger: str | None) -> int:
+def command(
+    name: str,
+    scale: str,
+    out: Path,
+    data_root: Path | None,
+    workers: int | None,
+    limit_minutes: float | None,
+    listed: bool,
+    logger: str | None,
+) -> int:
     """Run the paper's experiments with their controls, judge its claims, and write a report.
 
-    Called again, it does only what is missing. smoke: minutes for all, a rehearsal; small: about a quarter of an hour
-    each on two cores; paper: the published sizes.
+    Called again, it does only what is missing; the runs that decide most come first. smoke: minutes for all, a
+    rehearsal; small: about a quarter of an hour each on two cores; paper: the published sizes, with more controls.
     """
+    import math
+
     from rich.console import Console
 
     from wiseale.cli.job_board import job_board
@@ -33,7 +46,7 @@ def command(name: str, scale: str, out: Path, data_root: Path | None, workers: i
     from wiseale.cli.present import print_failures
     from wiseale.experiments.bounds.toy import run_toy
     from wiseale.experiments.comparison import default_workers
-    from wiseale.experiments.paper.reproduction import keep_request, run_experiment
+    from wiseale.experiments.paper.reproduction import keep_request, plan_runs, run_experiments
     from wiseale.report.directory import reproduction_page
     from wiseale.report.write import write_report
     from wiseale.training.plan import require_logger
@@ -41,15 +54,25 @@ def command(name: str, scale: str, out: Path, data_root: Path | None, workers: i
     with spelled_as_options():
         require_logger(logger)
     size = cast(Scale, scale)
-    keep_request(out, size)
+    names = TRAINED if name == "all" else (name,) if name in TRAINED else ()
     console = Console(highlight=False, soft_wrap=True)
-    unfinished = []
-    for experiment in TRAINED if name == "all" else (name,) if name in TRAINED else ():
-        console.print(f"{experiment}, scale {scale}", style="bold")
-        with job_board(console) as board:
-            outcome = run_experiment(experiment, size, out, data_root, workers or default_workers(), board.show, logger)
-        unfinished += outcome.unfinished
-        print_failures(outcome.unfinished, console)
+    if listed:
+        for number, job in enumerate(plan_runs(names, size, out, data_root).jobs, 1):
+            console.print(f"{number} {job.name}: {job.next_step}", markup=False)
+        return 0
+    keep_request(out, size)
+    limit = math.inf if limit_minutes is None else 60 * limit_minutes
+    if names:
+        console.print(f"{', '.join(names)}: scale {scale}", style="bold")
+    with job_board(console) as board:
+        outcomes, failures = run_experiments(
+            names, size, out, data_root, workers or default_workers(), board.show, logger, limit
+        )
+    print_failures(failures, console)
+    left = sum(len(outcome.unfinished) for outcome in outcomes.values()) - len(failures)
+    if left:
+        console.print(f"stopped after {limit_minutes:g} minutes, {left} runs to go: call again to continue")
+    for outcome in outcomes.values():
         if outcome.note:
             console.print(outcome.note, style="yellow", markup=False)
     toy = run_toy(out / "toy", size) if name in ("toy", "all") else None
@@ -58,4 +81,4 @@ def command(name: str, scale: str, out: Path, data_root: Path | None, workers: i
     for verdict in verdicts:
         console.print(f"{verdict.claim} {verdict.outcome}: {verdict.statement}", markup=False)
     console.print(f"report: {page}")
-    return 1 if unfinished else 0
+    return 1 if failures else 0

@@ -39,6 +39,7 @@ class Draw(IntEnum):
     PATHS = 8
     FACTORS = 9
     OWN_BOUND = 10
+    FACTOR_CODES = 11
 
 
 @dataclass(frozen=True)

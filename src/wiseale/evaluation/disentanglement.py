@@ -1,4 +1,7 @@
-"""Whether single units stand for single factors: MIG, DCI and SAP, on mu and the known factors."""
+"""Whether single units stand for single factors: MIG, DCI and SAP, on mu and the known factors.
+
+Chen et al. (2018) define the MIG for z ~ q(z|x), most code since measures it on mu: ``mig_sampled`` and ``mig``.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,15 @@ from wiseale.evaluation.case import Case, Draw, Tick
 from wiseale.evaluation.factors import BINS, Factor, Numbers, equal_counts, known_factors
 from wiseale.evaluation.findings import Findings
 
-NAMES = ("mig", "sap", "dci_disentanglement", "dci_completeness", "dci_informativeness", "disentanglement_rows")
+NAMES = (
+    "mig",
+    "mig_sampled",
+    "sap",
+    "dci_disentanglement",
+    "dci_completeness",
+    "dci_informativeness",
+    "disentanglement_rows",
+)
 MOST_ROWS = 5000
 LEAST_ROWS = BINS * BINS
 TRAIN = 0.8
@@ -22,7 +33,7 @@ TREES = 50
 
 
 def disentanglement(case: Case, tick: Tick) -> Findings:
-    """MIG, SAP and DCI on at most 5,000 rows; units are the posterior means."""
+    """MIG, SAP and DCI on at most 5,000 rows; units are the posterior means, for ``mig_sampled`` draws z ~ q(z|x)."""
     factors = known_factors(case.encoded.factors, case.encoded.circular)
     mu = case.encoded.posterior.mu
     reason = _why_not(len(factors), *mu.shape)
@@ -42,7 +53,11 @@ def disentanglement(case: Case, tick: Tick) -> Findings:
         "disentanglement_rows": len(rows),
     }
     each = zip(factors, informativeness, strict=True)
-    return Findings.of(numbers | {f"dci_informativeness_{factor.name}": float(score) for factor, score in each})
+    numbers |= {f"dci_informativeness_{factor.name}": float(score) for factor, score in each}
+    if "stochastic encoder" in (missing := case.missing()):
+        return Findings.of(numbers) | Findings.none(("mig_sampled",), missing["stochastic encoder"])
+    drawn = case.codes(Draw.FACTOR_CODES)[rows].double().numpy()
+    return Findings.of(numbers | {"mig_sampled": mean_gap(mutual_information(drawn, factors))})
 
 
 def mean_gap(scores: Numbers) -> float:

@@ -53,8 +53,8 @@ class Comparison:
     out: Path
     evaluate_rows: int = 10_000
 
-    def jobs(self) -> list[Job]:
-        """Every run, seed by seed, so that an early look shows all systems."""
+    def jobs(self, systems: Sequence[System] | None = None) -> list[Job]:
+        """The runs of all or some systems, seed by seed, so that an early look shows all systems."""
         return [
             Job(
                 f"{system.name}, seed {seed}" if self.seeds > 1 else system.name,
@@ -63,7 +63,7 @@ class Comparison:
                 self.evaluate_rows,
             )
             for seed in range(self.base.seed, self.base.seed + self.seeds)
-            for system in self.systems
+            for system in (self.systems if systems is None else systems)
         ]
 
     def run_path(self, system: System, seed: int) -> Path:
@@ -72,13 +72,13 @@ class Comparison:
 
     def run(self, workers: int, show: Show) -> list[Failure]:
         """Train and evaluate what is missing; a directory that holds another comparison is refused."""
-        self._keep_request()
+        self.keep_request()
         return run_jobs(self.jobs(), workers, show)
 
     @contextmanager
     def shared_data(self, dataset: Dataset) -> Iterator[None]:
         """Inside, the runs and the figures read this dataset instead of parsing the user's file again."""
-        self._keep_request()
+        self.keep_request()
         root = Path(self.base.data_root) if self.base.data_root else default_data_root()
         with shared(dataset, self.base.data, root, self.out / ".data"):
             yield
@@ -97,7 +97,8 @@ class Comparison:
         """Runs without an evaluation: they failed, were stopped, or have not begun."""
         return [Failure(job, job.last_log_line) for job in self.jobs() if not RunDirectory(job.out).evaluation.exists()]
 
-    def _keep_request(self) -> None:
+    def keep_request(self) -> None:
+        """Write what the directory is for; one that holds another comparison, or something else, is refused."""
         request = {
             "base": asdict(self.base),
             "systems": [asdict(system) for system in self.systems],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import os
 import signal
 import subprocess
@@ -53,15 +54,23 @@ class Job:
         metrics = RunDirectory(self.out).metrics
         return metrics.read_bytes().count(b"\n") if metrics.exists() else 0
 
-    def next_command(self) -> tuple[State, list[str]] | None:
-        """The next command: train, resume or evaluate; None where the job is done."""
+    @property
+    def next_step(self) -> Literal["train", "resume", "evaluate", "done"]:
+        """What is to be done next."""
         run = RunDirectory(self.out)
         if run.finished:
-            if run.evaluation.exists():
+            return "done" if run.evaluation.exists() else "evaluate"
+        return "resume" if run.config.exists() else "train"
+
+    def next_command(self) -> tuple[State, list[str]] | None:
+        """The next command: train, resume or evaluate; None where the job is done."""
+        match self.next_step:
+            case "done":
                 return None
-            return "evaluating", ["evaluate", str(self.out), "--most", str(self.evaluate_rows)]
-        if run.config.exists():
-            return "training", ["resume", str(self.out)]
+            case "evaluate":
+                return "evaluating", ["evaluate", str(self.out), "--most", str(self.evaluate_rows)]
+            case "resume":
+                return "training", ["resume", str(self.out)]
         settings = self.out.with_name(f"{self.out.name}.json")
         settings.parent.mkdir(parents=True, exist_ok=True)
         given = {key: value for key, value in dataclasses.asdict(self.config).items() if value is not None}
@@ -80,18 +89,20 @@ class Failure:
 Show = Callable[[Sequence[tuple[Job, State]]], None]
 
 
-def run_jobs(jobs: Sequence[Job], workers: int, show: Show) -> list[Failure]:
-    """Run every unfinished job, ``workers`` at a time; returns the jobs that failed, which do not stop the others.
+def run_jobs(jobs: Sequence[Job], workers: int, show: Show, limit: float = math.inf) -> list[Failure]:
+    """Run every unfinished job, ``workers`` at a time, in the given order; returns those that failed.
 
-    An interruption is passed on to the runs: they save a checkpoint and end, and the same call later resumes them.
+    A failed job does not stop the others. After ``limit`` seconds, or when interrupted, the runs under way save a
+    checkpoint and end; the same call later resumes them.
     """
+    end = time.monotonic() + limit
     states: dict[Job, State] = dict.fromkeys(jobs, "waiting")
     waiting = list(jobs)
     running: dict[Job, subprocess.Popen[bytes]] = {}
     failures = []
     try:
         with _terminated_as_interrupt():
-            while waiting or running:
+            while (waiting or running) and time.monotonic() < end:
                 while waiting and len(running) < workers:
                     job = waiting.pop(0)
                     following = job.next_command()

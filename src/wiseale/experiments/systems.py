@@ -18,16 +18,24 @@ SINKHORN_AE = System("Sinkhorn AE", "sinkhorn_ae")
 GMVAE = System("GMVAE", "gmvae")
 WISE_ALE_EXACT = System("WiSE-ALE, exact reconstruction", "wise_ale_exact")
 
+ESTIMATORS = (
+    System("WiSE-ALE, Bhattacharyya bound", "wise_ale:estimator=bhattacharyya"),
+    System("WiSE-ALE, Monte Carlo", "wise_ale:estimator=mc"),
+    System("WiSE-ALE, bank of 256", "wise_ale:aggregate=bank,bank_size=256"),
+    System("WiSE-ALE, bank of 1024", "wise_ale:aggregate=bank"),
+)
+
 SWEEP = ("1/64", "1/16", "1/4", "1", "4", "16")
+"""Weights of the sweep; 1/64 is 1/M, because every swept experiment has batches of 64."""
 
 
 def sweep_of_wise_ale(weight: str) -> System:
     """WiSE-ALE at one weight of the sweep."""
-    return WISE_ALE if weight == "1" else System(f"WiSE-ALE, weight {weight}", f"wise_ale:prior_weight={weight}")
+    known = {"1": WISE_ALE, "1/64": WISE_ALE_AS_WRITTEN}
+    return known.get(weight) or System(f"WiSE-ALE, weight {weight}", f"wise_ale:prior_weight={weight}")
 
 
 def sweep_of_beta_vae(beta: str) -> System:
     """β-VAE at one β of the sweep; β = 1 is AEVB."""
-    if beta == "1":
-        return AEVB
-    return BETA_VAE if beta == "4" else System(f"β-VAE, β = {beta}", f"beta_vae:beta={beta}")
+    known = {"1": AEVB, "4": BETA_VAE, "1/64": BETA_CONTROL}
+    return known.get(beta) or System(f"β-VAE, β = {beta}", f"beta_vae:beta={beta}")

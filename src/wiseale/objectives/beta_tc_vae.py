@@ -24,7 +24,9 @@ class BetaTcVae(WeightedObjective):
     (the paper's eq. 2), which has a closed form, so the prior term is KL + (β − 1)·TC.
     TC = E[log q(z) − Σ_k log q(z_k)] is estimated at the given z, with the batch's aggregate posterior as q. The
     paper's minibatch-weighted sampling subtracts the constant log N from each log q, which does not change the
-    gradient; without it MI (at most log M) and TC are those of the batch.
+    gradient; without it MI (at most log M) and TC are those of the batch. The authors' second estimator, stratified
+    sampling (their option --mss, off by default), weights a row's own posterior by 1/N instead of 1/M; it is not
+    offered here.
     """
 
     beta: float = setting(6.0, "weight of the total correlation (6: the paper's choice for dSprites)", above=0)

@@ -29,8 +29,15 @@ _SIGMA_MIN = 1e-3  # floor of the components' sigma: a component of width 0 woul
 class Gmvae(WeightedObjective):
     """w ~ N(0, I), y ~ Cat(1/K), z|w,y ~ N(mu_y(w), sigma_y²(w)), x|z; inferred by q(z|x), q(w|x), Bayes' rule for y.
 
-    The authors' released settings for MNIST: clusters=15, w_dim=150, hidden=500,500, prior_hidden=500,
-    minimum_z_prior=0.5, and 200 latent dimensions. The defaults here are sized for a CPU.
+    Prior term, with r_k = p(y = k|z, w) at the drawn z and w: Σ_k r_k [log q(z|x) − log p(z|w, k)] + KL(q(w|x) ‖ p(w))
+    + Σ_k r_k log(K r_k). Without a floor this is an unbiased estimate of the true ELBO, for r_k depends on z.
+
+    Two differences from the released code (github.com/Nat-D/GMVAE). It weights the analytic KL(q(z|x) ‖ p(z|w, k))
+    by r_k at the drawn z, whose expectation is not that of the product. And its floor under the last term (free
+    bits, 0.5) acts on the batch mean, by leaving out the gradient; ``minimum_z_prior`` acts on every row.
+
+    The defaults there (main.lua): clusters=15, w_dim=150, hidden=500,500, prior_hidden=500, 200 latent dimensions; its
+    scripts for single datasets set other numbers of clusters. The defaults here are sized for a CPU.
     """
 
     clusters: int = setting(10, "components K of the prior", minimum=1)
@@ -38,7 +45,7 @@ class Gmvae(WeightedObjective):
     hidden: tuple[int, ...] = setting((256, 256), "widths of the layers from x to q(w|x)", minimum=1)
     prior_hidden: tuple[int, ...] = setting((128,), "widths of the layers from w to the components", minimum=1)
     minimum_z_prior: float = setting(
-        0.0, "floor under the KL of the cluster, the paper's z-prior term (minimum information constraint)", minimum=0
+        0.0, "floor under every row's KL of the cluster, the paper's z-prior term (minimum information)", minimum=0
     )
 
     own_prior: ClassVar[bool] = True
@@ -73,7 +80,7 @@ class MixturePrior(nn.Module):
         *,
         generator: torch.Generator | None = None,
     ) -> Terms:
-        """The terms for a batch, at the given z and one draw of w: the paper's eq. 4, each term in ``details``."""
+        """The terms for a batch, at the given z and one draw of w, each in ``details``."""
         q_w = self.encode_w(x)
         w = q_w.sample(draw_rows(len(x), lambda n: _normal((n, self.settings.w_dim), generator)).to(q_w.mu))
         log_components = self.log_components(z, w)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from wiseale.experiments.comparison import Comparison, Result, Summary
 from wiseale.experiments.jobs import Failure
-from wiseale.experiments.paper.claims import MINIMUM_SEEDS
+from wiseale.experiments.paper.relations import MINIMUM_SEEDS
 from wiseale.experiments.saved_figure import SavedFigure
 from wiseale.report.cells import estimate_cell
 from wiseale.report.document import Document, Paragraph, Picture, Section, Table

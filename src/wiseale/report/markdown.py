@@ -13,18 +13,20 @@ def to_markdown(document: Document, folder: Path) -> str:
     parts = [f"# {_escape(document.title)}", _escape(document.lead)]
     for section in document.sections:
         parts.append(f"## {_escape(section.title)}")
-        parts += [_block(block, folder) for block in section.blocks]
+        parts += [to_block(block, folder) for block in section.blocks]
     return "\n\n".join(parts) + "\n"
 
 
-def _block(block: Block, folder: Path) -> str:
+def to_block(block: Block, folder: Path | None = None) -> str:
+    """One block as Markdown; paths of figures are relative to ``folder``, by default the current one."""
     match block:
         case Paragraph(text):
             return _escape(text)
         case Commands(lines):
             return "```sh\n" + "\n".join(lines) + "\n```"
         case Picture(path, caption):
-            return f"![{_escape(caption)}]({os.path.relpath(path, folder).replace(' ', '%20')})\n\n*{_escape(caption)}*"
+            address = os.path.relpath(path, folder or Path()).replace(" ", "%20")
+            return f"![{_escape(caption)}]({address})\n\n*{_escape(caption)}*"
         case Table(_, columns, rows, caption):
             cells = [_row(columns), _row(tuple("---" for _ in columns)), *(_row(row) for row in rows)]
             return (f"{_escape(caption)}\n\n" if caption else "") + "\n".join(cells)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from wiseale.experiments.bounds.toy import ToyResult
+from wiseale.experiments.bounds.toy_claims import Judgement
 from wiseale.experiments.paper.claims import Verdict
 from wiseale.report.document import Paragraph, Picture, Section, Table
 
@@ -45,7 +46,12 @@ TABLES = {
 
 def toy_verdicts(result: ToyResult) -> list[Verdict]:
     """Verdicts on C4 and C8, which are decided by computation, without training."""
-    return [Verdict(one.claim, STATEMENTS[one.claim], one.verdict, one.numbers) for one in result.tables.judgements]
+    return verdicts_of(result.tables.judgements)
+
+
+def verdicts_of(judgements: Sequence[Judgement]) -> list[Verdict]:
+    """The judgements of the analysis as verdicts."""
+    return [Verdict(one.claim, STATEMENTS[one.claim], one.verdict, one.numbers) for one in judgements]
 
 
 def toy_section(result: ToyResult) -> Section:

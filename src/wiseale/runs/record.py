@@ -41,6 +41,7 @@ class Environment:
     Attributes:
         kernels: state of the compiled kernels.
         data_fingerprint: SHA-256 of the data.
+        commit: Git commit of the source, with "-dirty" after uncommitted changes; None for an installed package.
     """
 
     wiseale: str
@@ -55,6 +56,7 @@ class Environment:
     device: str
     kernels: str
     data_fingerprint: str
+    commit: str | None = None
 
     def to_json(self) -> str:
         """The text of environment.json."""

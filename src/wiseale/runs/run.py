@@ -20,6 +20,7 @@ from wiseale.data import load_dataset
 from wiseale.data.defaults import constant_columns
 from wiseale.errors import DivergenceError, RunError
 from wiseale.models.model_file import save_model
+from wiseale.platform.source import source_commit
 from wiseale.processes.collectives import broadcast
 from wiseale.processes.ddp import batch_statistics
 from wiseale.processes.group import process_group
@@ -179,4 +180,5 @@ def _environment(resolved: TrainConfig, data_fingerprint: str) -> Environment:
         device=resolved.device,
         kernels=kernels.state(),
         data_fingerprint=data_fingerprint,
+        commit=source_commit(),
     )

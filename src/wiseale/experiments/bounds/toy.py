@@ -93,17 +93,18 @@ def run_toy(out: Path, scale: Scale, seed: int = 0, report: Callable[[str], None
 
 def read_toy(out: Path) -> ToyResult:
     """Read the analysis in a directory and draw its figures again from its tables."""
-    hints = get_type_hints(ToyTables)
-    rows = {}
-    for field in dataclasses.fields(ToyTables):
-        kind = get_args(hints[field.name])[0]
-        path = out / "tables" / f"{field.name}.json"
-        try:
-            rows[field.name] = tuple(kind(**record) for record in json.loads(path.read_text(encoding="utf-8")))
-        except (OSError, ValueError, TypeError):
-            raise RunError(f"cannot read {path}: make it again with `wiseale reproduce toy`") from None
-    tables = ToyTables(**rows)
+    tables = ToyTables(**{field.name: read_table(out, field.name) for field in dataclasses.fields(ToyTables)})
     return ToyResult(tables, _draw_all(tables, out))
+
+
+def read_table(out: Path, name: str) -> tuple[Any, ...]:
+    """One table of the analysis in a directory; ``name`` is a field of :class:`ToyTables`."""
+    kind = get_args(get_type_hints(ToyTables)[name])[0]
+    path = out / "tables" / f"{name}.json"
+    try:
+        return tuple(kind(**record) for record in json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        raise RunError(f"cannot read {path}: make it again with `wiseale reproduce toy`") from None
 
 
 def _draw_all(tables: ToyTables, out: Path) -> tuple[Path, ...]:

@@ -1,4 +1,4 @@
-"""The paper's experiments: which systems and controls, on which data, at which scale."""
+"""The paper's experiments: which systems and controls, on which data, at which scale, and in which order."""
 
 from __future__ import annotations
 
@@ -10,15 +10,21 @@ from typing import Any
 from wiseale.config import TrainConfig
 from wiseale.experiments import systems as s
 from wiseale.experiments.comparison import Comparison, System
+from wiseale.experiments.jobs import Job
 from wiseale.experiments.paper.scales import Scale
 
 _NARROW_FACES = "paper_celeba:width=0.125"  # the paper's network is far too wide for a CPU
-_MAIN = (s.WISE_ALE, s.WISE_ALE_AS_WRITTEN, s.AEVB, s.BETA_VAE, s.BETA_CONTROL, s.WAE_MMD)
+
+HEADLINE = (
+    *(s.WISE_ALE, s.AEVB, s.AEVB_WARM_UP, s.BETA_VAE),
+    *(s.WISE_ALE_AS_WRITTEN, s.BETA_CONTROL, s.WAE_MMD),
+)
+_INIT_CONTROLS = (s.WISE_ALE, s.AEVB, s.AEVB_WARM_UP, s.WISE_ALE_AS_WRITTEN)
 
 
 @dataclass(frozen=True)
 class Scaled:
-    """How much of an experiment is run: the data, the settings, the seeds, and whether the weights are swept."""
+    """How much of an experiment is run: the data, the settings, the seeds, and how many rows are evaluated."""
 
     data: str
     seeds: int
@@ -36,43 +42,69 @@ class DataChoice:
 
 
 @dataclass(frozen=True)
+class Tier:
+    """Runs of equal priority.
+
+    Attributes:
+        priority: 0 is run first, in all experiments: headline rows, other systems, sweep, its ends, controls, choices.
+        folder: where its runs are kept under the experiment's; tiers with the same folder form one comparison.
+        settings: settings of these runs that differ on purpose from the experiment's own.
+    """
+
+    priority: int
+    systems: tuple[System, ...]
+    folder: str = ""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    scales: tuple[Scale, ...] = ("smoke", "small", "paper")
+
+
+@dataclass(frozen=True)
 class Experiment:
     """One of the paper's datasets with the systems trained on it.
 
     A new one is a constant in this file and a line in ``registry.EXPERIMENTS``.
 
     Attributes:
-        swept: whether the weight of the prior is varied, too.
+        tiers: its runs by priority.
         figures: the paper's numbers for figures of the gallery, by the gallery's names.
         choose_data: looks under the data root for data that may be missing there.
+        stand_in: settings at paper scale where other data stands in for the paper's.
     """
 
     title: str
-    systems: tuple[System, ...]
-    swept: bool
+    tiers: tuple[Tier, ...]
     scales: Mapping[Scale, Scaled]
     figures: Mapping[str, str] = field(default_factory=dict)
     choose_data: Callable[[Path], DataChoice] = lambda data_root: DataChoice()
+    stand_in: Mapping[str, Any] = field(default_factory=dict)
 
     def comparisons(self, scale: Scale, out: Path, data: str | None = None, **common: Any) -> list[Comparison]:
-        """The main comparison, and the sweep of the weight with fewer seeds where there is one.
+        """The main comparison first; those in folders of their own have one seed only at small scale.
 
-        ``common`` are further training settings of all runs.
+        ``data`` stands in for the experiment's own; ``common`` are further training settings of all runs.
         """
         scaled = self.scales[scale]
-        base = TrainConfig(data=data or scaled.data, threads=1, **common, **scaled.settings)
-        systems = self.systems if scale != "smoke" else tuple(_shortened(system) for system in self.systems)
-        made = [Comparison(base, systems, scaled.seeds, out, scaled.rows)]
-        if self.swept and scale != "smoke":
-            rest = tuple(system for system in _sweep_systems() if system not in systems)
-            seeds = scaled.seeds if scale == "paper" else 1
-            made.append(replace(made[0], systems=rest, seeds=seeds, out=out / "sweep"))
-        return made
+        settings = {**scaled.settings, **(self.stand_in if data and scale == "paper" else {})}
+        base = TrainConfig(data=data or scaled.data, threads=1, **common, **settings)
+        made: dict[str, Comparison] = {}
+        for tier in self._tiers(scale):
+            known = made.get(tier.folder)
+            seeds = scaled.seeds if scale == "paper" or not tier.folder else 1
+            folder = out / tier.folder if tier.folder else out
+            start = known or Comparison(replace(base, **tier.settings), (), seeds, folder, scaled.rows)
+            made[tier.folder] = replace(start, systems=(*start.systems, *tier.systems))
+        return list(made.values())
 
+    def jobs(self, scale: Scale, comparisons: list[Comparison]) -> list[tuple[int, Job]]:
+        """Every run with its priority (0 is run first), in the order of the tiers."""
+        tiers = self._tiers(scale)
+        folders = list(dict.fromkeys(tier.folder for tier in tiers))
+        placed = dict(zip(folders, comparisons, strict=True))
+        return [(tier.priority, job) for tier in tiers for job in placed[tier.folder].jobs(tier.systems)]
 
-def _sweep_systems() -> tuple[System, ...]:
-    both = [f(weight) for weight in s.SWEEP for f in (s.sweep_of_wise_ale, s.sweep_of_beta_vae)]
-    return tuple({system.name: system for system in both}.values())
+    def _tiers(self, scale: Scale) -> list[Tier]:
+        chosen = [tier for tier in self.tiers if scale in tier.scales]
+        return [_shortened(tier) for tier in chosen] if scale == "smoke" else chosen
 
 
 def _faces(data_root: Path) -> DataChoice:
@@ -85,15 +117,28 @@ def _faces(data_root: Path) -> DataChoice:
     return DataChoice(note="neither CelebA nor portraits are under the data root: skipped", skip=True)
 
 
-def _shortened(system: System) -> System:
+def _shortened(tier: Tier) -> Tier:
     """Settings that only make sense in a long run are left out of a rehearsal."""
-    return replace(system, settings={k: 0.5 for k in system.settings if k == "prior_warmup"})
+    kept = [{k: 0.5 for k in system.settings if k == "prior_warmup"} for system in tier.systems]
+    systems = (replace(system, settings=own) for system, own in zip(tier.systems, kept, strict=True))
+    return replace(tier, systems=tuple(systems))
+
+
+def _sweep(priority: int, *weights: str, scales: tuple[Scale, ...] = ("small", "paper")) -> Tier:
+    both = [f(weight) for weight in weights for f in (s.sweep_of_wise_ale, s.sweep_of_beta_vae)]
+    return Tier(priority, tuple(system for system in both if system not in HEADLINE), "sweep", scales=scales)
 
 
 SINE = Experiment(
     "Sine waves",
-    (*_MAIN, s.AEVB_WARM_UP, s.WAE_GAN, s.AAE, s.WISE_ALE_EXACT),
-    swept=True,
+    (
+        Tier(0, HEADLINE),
+        Tier(1, (s.WAE_GAN, s.AAE, s.WISE_ALE_EXACT)),
+        _sweep(2, "1/4", "4"),
+        _sweep(3, "16", "1/16"),
+        Tier(4, _INIT_CONTROLS, "init-torch", {"network": "paper_sine:init=torch"}, ("paper",)),
+        Tier(5, s.ESTIMATORS, "estimators", scales=("paper",)),
+    ),
     scales={
         "smoke": Scaled("sine:n=1000,n_test=400", 1, {"max_epochs": 1}, rows=300),
         "small": Scaled("sine:n=20000,n_test=4000", 3, {"max_epochs": 10}, rows=2000),
@@ -104,8 +149,14 @@ SINE = Experiment(
 
 MNIST = Experiment(
     "MNIST",
-    (*_MAIN, s.WAE_MMD_GAUSSIAN, s.WAE_GAN, s.AAE, s.SINKHORN_AE, s.GMVAE),
-    swept=True,
+    (
+        Tier(0, (*HEADLINE, s.WAE_MMD_GAUSSIAN)),
+        Tier(1, (s.WAE_GAN, s.AAE, s.SINKHORN_AE, s.GMVAE)),
+        _sweep(2, "1/4", "4"),
+        _sweep(3, "16", "1/16"),
+        Tier(4, _INIT_CONTROLS, "init-torch", {"network": "paper_mnist:init=torch"}, ("paper",)),
+        Tier(5, s.ESTIMATORS, "estimators", scales=("paper",)),
+    ),
     scales={
         "smoke": Scaled("mnist:n=1000", 1, {"max_epochs": 1}, rows=300),
         "small": Scaled("mnist:n=20000", 3, {"max_epochs": 6}, rows=2000),
@@ -116,8 +167,7 @@ MNIST = Experiment(
 
 CELEBA = Experiment(
     "Faces",
-    _MAIN,
-    swept=False,
+    (Tier(0, HEADLINE),),
     scales={
         "smoke": Scaled("celeba", 1, {"max_epochs": 1, "network": "paper_celeba:width=0.03", "batch_size": 64}, 80),
         "small": Scaled("celeba", 3, {"max_epochs": 12, "network": _NARROW_FACES, "batch_size": 64}, 500),
@@ -125,15 +175,21 @@ CELEBA = Experiment(
     },
     figures={"reconstructions": "5b"},
     choose_data=_faces,
+    # Few images need many epochs and small batches; the learning rate is halved after 3/5 of them, as in the paper.
+    stand_in={
+        "network": _NARROW_FACES,
+        "batch_size": 64,
+        "max_epochs": 300,
+        "lr_schedule": "step:epochs=180,factor=0.5",
+    },
 )
 
 TEAPOT = Experiment(
     "Teapots",
-    _MAIN,
-    swept=False,
+    (Tier(0, HEADLINE), _sweep(2, "1/4", "4", scales=("paper",)), _sweep(3, "16", "1/16", scales=("paper",))),
     scales={
         "smoke": Scaled("teapot:n=400", 1, {"max_epochs": 1}, rows=40),
         "small": Scaled("teapot:n=5000", 3, {"max_epochs": 6}, rows=500),
-        "paper": Scaled("teapot", 3),
+        "paper": Scaled("teapot", 3, {"max_epochs": 10}),  # the paper gives no length; 10 epochs are 23,000 steps
     },
 )

@@ -1,18 +1,21 @@
-"""Run the paper's experiments one after the other, and read their results back from disk."""
+"""Run the paper's experiments, most important runs first, and read what a directory holds of them."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from wiseale import registry
 from wiseale.errors import RunError
 from wiseale.experiments.comparison import Comparison, Result, Summary, read_comparison, summarize
-from wiseale.experiments.jobs import Failure, Show
-from wiseale.experiments.paper.claims import Evidence
+from wiseale.experiments.jobs import Failure, Job, Show, run_jobs
+from wiseale.experiments.paper.evidence import Evidence, evidence_of
 from wiseale.experiments.paper.reproduce import Experiment
+from wiseale.experiments.paper.run_rows import RUNS, RunRow, merge, row_of, write_rows
 from wiseale.experiments.paper.scales import SCALES, Scale
 from wiseale.platform.atomic_files import to_json, write_text
 from wiseale.platform.folders import default_data_root
@@ -22,11 +25,18 @@ REQUEST = "reproduction.json"
 
 @dataclass(frozen=True)
 class Outcome:
-    """The results of one experiment so far; ``note`` is a remark on its data for the reader."""
+    """What has come of one experiment so far.
+
+    Attributes:
+        comparisons: the experiment's own runs, the main comparison first.
+        controls: runs that differ from them on purpose, by the name of the difference; never averaged with them.
+        note: what a reader must know of its data.
+    """
 
     name: str
     comparisons: tuple[Comparison, ...] = ()
     note: str | None = None
+    controls: Mapping[str, Comparison] = field(default_factory=dict)
 
     @property
     def experiment(self) -> Experiment:
@@ -36,7 +46,7 @@ class Outcome:
 
     @property
     def results(self) -> list[Result]:
-        """Every evaluated run, the sweep's included."""
+        """Every evaluated run, the sweep's included, controls excluded."""
         return [result for comparison in self.comparisons for result in comparison.results()]
 
     @property
@@ -47,7 +57,15 @@ class Outcome:
     @property
     def unfinished(self) -> list[Failure]:
         """Runs without an evaluation."""
-        return [failure for comparison in self.comparisons for failure in comparison.unfinished()]
+        every = (*self.comparisons, *self.controls.values())
+        return [failure for comparison in every for failure in comparison.unfinished()]
+
+    def rows(self, scale: Scale) -> list[RunRow]:
+        """The rows of all its evaluated runs, controls included."""
+        found = [row_of(result, self.name, scale) for result in self.results]
+        for control, comparison in self.controls.items():
+            found += [row_of(result, self.name, scale, control) for result in comparison.results()]
+        return found
 
 
 @dataclass(frozen=True)
@@ -57,25 +75,76 @@ class Reproduction:
     scale: Scale
     outcomes: Mapping[str, Outcome] = field(default_factory=dict)
 
+    def rows(self) -> list[RunRow]:
+        """The rows of all evaluated runs."""
+        return merge(*(outcome.rows(self.scale) for outcome in self.outcomes.values()))
+
     def evidence(self) -> Evidence:
         """What the claims are judged by."""
-        return Evidence({name: one.summary for name, one in self.outcomes.items()}, smoke=self.scale == "smoke")
+        return evidence_of(self.rows(), self.scale)
 
 
-def run_experiment(
-    name: str, scale: Scale, out: Path, data_root: Path | None, workers: int, show: Show, logger: str | None = None
-) -> Outcome:
-    """Train and evaluate what is missing of one experiment."""
-    experiment: Experiment = registry.lookup("experiment", name)
-    data = experiment.choose_data(data_root or default_data_root())
-    keep_request(out, scale, {} if data.note is None else {name: data.note})
-    if data.skip:
-        return Outcome(name, note=data.note)
-    common = {"data_root": str(data_root) if data_root else None, "logger": logger}
-    comparisons = experiment.comparisons(scale, out / name, data.spec, **common)
-    for comparison in comparisons:
-        comparison.run(workers, show)
-    return Outcome(name, tuple(comparisons), data.note)
+def run_experiments(
+    names: Sequence[str],
+    scale: Scale,
+    out: Path,
+    data_root: Path | None,
+    workers: int,
+    show: Show,
+    logger: str | None = None,
+    limit: float = math.inf,
+) -> tuple[dict[str, Outcome], list[Failure]]:
+    """Train and evaluate what is missing of the experiments, by priority over all of them, and write ``runs.csv``.
+
+    After ``limit`` seconds, or when interrupted, unfinished runs are left to a later call. Returns what has come of
+    each experiment, and the runs that failed.
+    """
+    planned = plan_runs(names, scale, out, data_root, logger)
+    for name in names:
+        note, comparisons = planned.notes.get(name), planned.comparisons[name]
+        keep_request(out, scale, {} if note is None else {name: note})
+        for comparison in comparisons:
+            comparison.keep_request()
+    try:
+        failures = run_jobs(planned.jobs, workers, show, limit)
+    finally:
+        found = read_reproduction(out)
+        if rows := found.rows():
+            write_rows(out / RUNS, rows)
+    return {name: found.outcomes[name] for name in names}, failures
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The comparisons of each experiment, what must be said of its data, and all runs, most important first."""
+
+    comparisons: Mapping[str, Sequence[Comparison]]
+    notes: Mapping[str, str]
+    jobs: Sequence[Job]
+
+
+def plan_runs(
+    names: Sequence[str], scale: Scale, out: Path, data_root: Path | None = None, logger: str | None = None
+) -> Plan:
+    """All runs of the experiments at a scale, done or not; none of an experiment whose data is missing."""
+    common: dict[str, Any] = {"data_root": str(data_root) if data_root else None, "logger": logger}
+    comparisons: dict[str, Sequence[Comparison]] = {}
+    notes: dict[str, str] = {}
+    jobs: list[tuple[int, Job]] = []
+    for name in names:
+        experiment: Experiment = registry.lookup("experiment", name)
+        data = experiment.choose_data(data_root or default_data_root())
+        notes |= {} if data.note is None else {name: data.note}
+        made = experiment.comparisons(scale, out / name, data.spec, **common) if not data.skip else []
+        comparisons[name] = made
+        for priority, job in experiment.jobs(scale, made) if made else []:
+            jobs.append((priority, replace(job, name=f"{name}: {_in_folder(job, out / name)}{job.name}")))
+    return Plan(comparisons, notes, [job for _, job in sorted(jobs, key=lambda job: job[0])])
+
+
+def _in_folder(job: Job, folder: Path) -> str:
+    first = job.out.relative_to(folder).parts[0]
+    return "" if first in ("runs", "sweep") else f"{first}, "
 
 
 def keep_request(out: Path, scale: Scale, notes: Mapping[str, str] | None = None) -> None:
@@ -102,7 +171,19 @@ def read_reproduction(out: Path) -> Reproduction:
         raise RunError(f"{out} holds no reproduction: make one with `wiseale reproduce`") from None
     outcomes = {}
     for name in registry.EXPERIMENTS:
-        folders = [folder for folder in (out / name, out / name / "sweep") if (folder / "comparison.json").exists()]
-        if folders or name in notes:
-            outcomes[name] = Outcome(name, tuple(read_comparison(folder) for folder in folders), notes.get(name))
+        outcome = replace(_read_outcome(out, name), note=notes.get(name))
+        if outcome.comparisons or outcome.note:
+            outcomes[name] = outcome
     return Reproduction(scale, outcomes)
+
+
+def _read_outcome(out: Path, name: str) -> Outcome:
+    """The comparisons in the experiment's folder: its own, and those whose settings differ from them as controls."""
+    folders = [out / name, *sorted(path for path in (out / name).glob("*") if path.is_dir())]
+    found = {folder: read_comparison(folder) for folder in folders if (folder / "comparison.json").exists()}
+    main = found.get(out / name)
+    if main is None:
+        return Outcome(name)
+    own = {folder: one for folder, one in found.items() if one.base == main.base}
+    controls = {folder.name: one for folder, one in found.items() if folder not in own}
+    return Outcome(name, tuple(own.values()), controls=controls)

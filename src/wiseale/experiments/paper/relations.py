@@ -1,0 +1,178 @@
+"""What a claim says about measures of one or two systems, each statement tested by an interval over seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Literal, Protocol
+
+from wiseale.experiments.comparison import System
+from wiseale.experiments.intervals import Interval, difference_interval, mean_interval, spread_ratio_interval
+from wiseale.experiments.paper.evidence import Evidence
+
+Outcome = Literal["held", "not held", "not decided"]
+
+MINIMUM_SEEDS = 3
+
+
+@dataclass(frozen=True)
+class Need:
+    """One sample that a statement is tested with."""
+
+    experiment: str
+    system: System
+    measure: str
+
+    def missing(self, evidence: Evidence) -> str | None:
+        """What is missing of it, in words; None with ``MINIMUM_SEEDS`` values or more."""
+        found = len(evidence.find(self.experiment, self.system.name, self.measure))
+        if found >= MINIMUM_SEEDS:
+            return None
+        if evidence.values.get(self.experiment, {}).get(self.system.name) and not found:
+            return f"{self.experiment}: {self.system.name} has no {self.measure}"
+        return f"{self.experiment}: {self.system.name}, {found} of {MINIMUM_SEEDS} seeds"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """How a statement came out, with its interval in words."""
+
+    outcome: Outcome
+    text: str
+
+
+class Relation(Protocol):
+    """A statement about measures."""
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        """The samples it is tested with."""
+        ...
+
+    def test(self, samples: Sequence[Sequence[float]], confidence: float) -> Finding:
+        """The outcome for the samples in the order of ``needs``, at the given confidence."""
+        ...
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """Two systems and one measure of an experiment."""
+
+    experiment: str
+    measure: str
+    ours: System
+    theirs: System
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        """Both systems' values of the measure."""
+        return tuple(Need(self.experiment, system, self.measure) for system in (self.ours, self.theirs))
+
+    def _text(self, samples: Sequence[Sequence[float]], what: str, interval: Interval, outcome: Outcome) -> str:
+        ours, theirs = (f"{fmean(values):.4g}" for values in samples)
+        means = f"{self.ours.name} {ours} against {self.theirs.name} {theirs}"
+        return f"{self.experiment}, {self.measure}: {means}; {what} {interval}: {outcome}"
+
+
+@dataclass(frozen=True)
+class Below(_Pair):
+    """``ours`` has the smaller mean: Welch's interval of the difference lies below 0 (not held: above 0)."""
+
+    def test(self, samples: Sequence[Sequence[float]], confidence: float) -> Finding:
+        """Held, not held or not decided, by the interval of the difference."""
+        interval = difference_interval(samples[0], samples[1], confidence)
+        outcome = _by_sides(interval.high < 0, interval.low > 0)
+        return Finding(outcome, self._text(samples, "difference", interval, outcome))
+
+
+@dataclass(frozen=True)
+class Above(_Pair):
+    """``ours`` has the larger mean."""
+
+    def test(self, samples: Sequence[Sequence[float]], confidence: float) -> Finding:
+        """Held, not held or not decided, by the interval of the difference."""
+        interval = difference_interval(samples[0], samples[1], confidence)
+        outcome = _by_sides(interval.low > 0, interval.high < 0)
+        return Finding(outcome, self._text(samples, "difference", interval, outcome))
+
+
+@dataclass(frozen=True)
+class Comparable(_Pair):
+    """The means differ by at most ``margin`` times theirs: the interval of the difference lies within these bounds.
+
+    That is a test of equivalence (two one-sided tests): a wide interval decides nothing. Not held: the interval lies
+    outside on one side.
+    """
+
+    margin: float = 0.1
+
+    def test(self, samples: Sequence[Sequence[float]], confidence: float) -> Finding:
+        """Held, not held or not decided, by the interval of the difference."""
+        interval = difference_interval(samples[0], samples[1], confidence)
+        bound = self.margin * abs(fmean(samples[1]))
+        inside = -bound < interval.low and interval.high < bound
+        outcome = _by_sides(inside, interval.low > bound or interval.high < -bound)
+        return Finding(outcome, self._text(samples, f"difference (within ±{bound:.3g}?)", interval, outcome))
+
+
+@dataclass(frozen=True)
+class NotAbove(_Pair):
+    """``ours`` exceeds ``theirs`` by less than ``margin`` (in the measure's unit), a test of non-inferiority."""
+
+    margin: float = 0.0
+
+    def test(self, samples: Sequence[Sequence[float]], confidence: float) -> Finding:
+        """Held, not held or not decided, by the interval of the difference."""
+        interval = difference_interval(samples[0], samples[1], confidence)
+        outcome = _by_sides(interval.high < self.margin, interval.low > self.margin)
+        return Finding(outcome, self._text(samples, f"difference (below {self.margin:g}?)", interval, outcome))
+
+
+@dataclass(frozen=True)
+class Steadier(_Pair):
+    """``ours`` varies less from seed to seed: the ratio of the relative spreads, by its F interval, is below 1."""
+
+    def test(self, samples: Sequence[Sequence[float]], confidence: float) -> Finding:
+        """Held, not held or not decided, by the interval of the ratio."""
+        if min(min(values) for values in samples) <= 0:
+            text = f"{self.experiment}, {self.measure}: relative spreads need values above 0: not decided"
+            return Finding("not decided", text)
+        interval = spread_ratio_interval(samples[0], samples[1], confidence)
+        outcome = _by_sides(interval.high < 1, interval.low > 1)
+        return Finding(outcome, self._text(samples, "ratio of relative spreads", interval, outcome))
+
+
+@dataclass(frozen=True)
+class AtMost:
+    """A system's mean is at most ``limit``: the upper end of its Student interval is (not held: the lower is above)."""
+
+    experiment: str
+    measure: str
+    system: System
+    limit: float
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        """The system's values of the measure."""
+        return (Need(self.experiment, self.system, self.measure),)
+
+    def test(self, samples: Sequence[Sequence[float]], confidence: float) -> Finding:
+        """Held, not held or not decided, by the interval of the mean."""
+        interval = mean_interval(samples[0], confidence)
+        outcome = _by_sides(interval.high <= self.limit, interval.low > self.limit)
+        text = f"{self.experiment}, {self.measure}: {self.system.name} {interval}, limit {self.limit:g}: {outcome}"
+        return Finding(outcome, text)
+
+
+def _by_sides(for_it: bool, against_it: bool) -> Outcome:
+    return "held" if for_it else "not held" if against_it else "not decided"
+
+
+def adjusted_confidence(statements: int) -> float:
+    """Bonferroni: the confidence of each of several intervals so that all hold at once with 95 %.
+
+    >>> adjusted_confidence(1), round(adjusted_confidence(5), 3)
+    (0.95, 0.99)
+    """
+    return 1 - 0.05 / max(1, statements)

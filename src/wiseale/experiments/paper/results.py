@@ -1,0 +1,87 @@
+"""The folder that keeps results of reproductions: rows, curves, arrays of figures, tables of the bound analysis.
+
+runs.csv                one row per run, of all reproductions added so far
+curves.csv              training curves of the runs that Figure 6 shows
+arrays/EXPERIMENT.npz   reconstructions and posteriors that Figures 1 and 5 show
+toy/tables/*.json       the tables behind Figure 4, C4 and C8
+"""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from wiseale.errors import RunError
+from wiseale.experiments import systems as s
+from wiseale.experiments.paper.curves import Curve, curve_of, merge_curves, read_curves, write_curves
+from wiseale.experiments.paper.evidence import conditions_of
+from wiseale.experiments.paper.figure_arrays import FigureArrays, collect_arrays
+from wiseale.experiments.paper.reproduction import read_reproduction
+from wiseale.experiments.paper.run_rows import RUNS, Condition, RunRow, merge, read_rows, row_of, write_rows
+
+CURVES = "curves.csv"
+TOY_TABLES = ("two_gaussians", "minima", "judgements")
+IN_FIGURE_6 = (s.WISE_ALE, s.WISE_ALE_AS_WRITTEN, s.AEVB, s.AEVB_WARM_UP, s.BETA_VAE)
+
+
+@dataclass(frozen=True)
+class Results:
+    """The folder and what it holds."""
+
+    folder: Path
+
+    def rows(self) -> list[RunRow]:
+        """Every run's row; none where nothing has been added."""
+        return read_rows(self.folder / RUNS) if (self.folder / RUNS).exists() else []
+
+    def curves(self, condition: Condition) -> list[Curve]:
+        """The training curves under one condition."""
+        return [curve for curve in read_curves(self.folder / CURVES) if curve.condition == condition.key]
+
+    def arrays(self, condition: Condition) -> FigureArrays | None:
+        """The arrays of an experiment's figures; None where they are of another condition, or there are none."""
+        path = self._arrays(condition.experiment)
+        found = FigureArrays.load(path) if path.exists() else None
+        return found if found is not None and found.condition == condition.key else None
+
+    def has_toy(self) -> bool:
+        """Whether the bound analysis has been added."""
+        return all((self.folder / "toy" / "tables" / f"{name}.json").exists() for name in TOY_TABLES)
+
+    def add(self, reproduction: Path) -> None:
+        """Take over what `wiseale reproduce` has finished in a directory; the same run taken again replaces itself."""
+        found = read_reproduction(reproduction)
+        if found.scale == "smoke":
+            raise RunError(f"{reproduction} is a rehearsal (scale smoke): its numbers are not kept")
+        rows = merge(self.rows(), found.rows())
+        write_rows(self.folder / RUNS, rows)
+        self._add_curves_and_arrays(reproduction, rows)
+        tables = reproduction / "toy" / "tables"
+        if tables.is_dir():
+            kept = self.folder / "toy" / "tables"
+            kept.mkdir(parents=True, exist_ok=True)
+            for name in TOY_TABLES:
+                shutil.copyfile(tables / f"{name}.json", kept / f"{name}.json")
+
+    def _add_curves_and_arrays(self, reproduction: Path, rows: list[RunRow]) -> None:
+        """Of the condition that the page shows: arrays of another one would never be drawn."""
+        found = read_reproduction(reproduction)
+        shown = {name: conditions[0] for name, conditions in conditions_of(rows, found.scale).items()}
+        curves: list[Curve] = []
+        for name, outcome in found.outcomes.items():
+            condition = shown.get(name)
+            results = [one for one in outcome.results if row_of(one, name, found.scale).condition == condition]
+            if condition is None or not results:
+                continue
+            if name == "sine":
+                names = [system.name for system in IN_FIGURE_6]
+                curves += [curve_of(result, condition) for result in results if result.system.name in names]
+            arrays = collect_arrays(results, condition.key)
+            if arrays is not None:
+                arrays.save(self._arrays(name))
+        if curves:
+            write_curves(self.folder / CURVES, merge_curves(read_curves(self.folder / CURVES), curves))
+
+    def _arrays(self, experiment: str) -> Path:
+        return self.folder / "arrays" / f"{experiment}.npz"

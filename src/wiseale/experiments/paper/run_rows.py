@@ -1,0 +1,205 @@
+"""One row per evaluated run: what was trained, on what, from which commit, and what was measured; kept as CSV."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import hashlib
+import io
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from wiseale import registry
+from wiseale.config import TrainConfig, parse_spec
+from wiseale.errors import RunError
+from wiseale.experiments.comparison import Result
+from wiseale.platform.atomic_files import write_text
+
+RUNS = "runs.csv"
+
+_NOT_KEPT = {"data_root", "device", "logger", "checkpoint_every", "init_from"}  # of the machine, not of the result
+
+
+@dataclass(frozen=True)
+class Condition:
+    """What runs must have in common to be averaged or compared: everything but system and seed.
+
+    Attributes:
+        scale: what `wiseale reproduce` was asked for.
+        control: how the runs differ on purpose from the experiment's own (``"init-torch"``); empty for its own runs.
+        rows: training rows of the data, those held out included.
+        init: initial weights of the network.
+        n_eval: rows evaluated on.
+        data_fingerprint: the beginning of the data's SHA-256.
+    """
+
+    experiment: str
+    scale: str
+    control: str
+    data: str
+    rows: int
+    epochs: int
+    batch_size: int
+    latent_dim: int
+    network: str
+    init: str
+    likelihood: str
+    lr: float
+    lr_schedule: str
+    n_eval: int
+    data_fingerprint: str
+
+    @property
+    def key(self) -> str:
+        """Twelve letters that stand for all of it in other files."""
+        return hashlib.sha256(repr(self).encode()).hexdigest()[:12]
+
+    def __str__(self) -> str:
+        size = f"{self.rows:,} rows × {self.epochs} epochs, batch {self.batch_size}, {self.latent_dim} units"
+        network = f"{self.network.partition(':')[0]} ({self.init} weights)"
+        return f"{self.data}: {size}, {network}, {self.n_eval:,} rows evaluated"
+
+
+@dataclass(frozen=True)
+class RunRow:
+    """One evaluated run.
+
+    Attributes:
+        objective: the system's spec, as it was asked for.
+        weight: what the prior is multiplied by, per observation.
+        seconds: training time of all epochs.
+        commit: Git commit the run was started from; empty if it is unknown.
+        config: the run's complete settings as JSON, without those of the machine.
+        measures: every measure that has a value.
+    """
+
+    condition: Condition
+    system: str
+    objective: str
+    weight: float
+    prior_warmup: float
+    seed: int
+    seconds: float
+    version: str
+    commit: str
+    config: str
+    measures: Mapping[str, float]
+
+
+_CONDITION = tuple(item.name for item in dataclasses.fields(Condition))
+_OWN = tuple(item.name for item in dataclasses.fields(RunRow) if item.name not in ("condition", "measures", "config"))
+_FIXED = ("experiment", "system", *_CONDITION[1:], *_OWN[1:], "config")  # columns before the measures
+
+
+def row_of(result: Result, experiment: str, scale: str, control: str = "") -> RunRow:
+    """The row of a run of `wiseale reproduce`."""
+    record, environment = result.directory.read_record(), result.directory.read_environment()
+    settings, facts, evaluation = record.settings, record.facts, result.evaluation
+    assert settings.network is not None
+    assert settings.likelihood is not None
+    assert settings.lr is not None
+    condition = Condition(
+        experiment=experiment,
+        scale=scale,
+        control=control,
+        data=without_folders(settings.data),
+        rows=facts.n_train + facts.n_held_out,
+        epochs=settings.max_epochs or 0,
+        batch_size=settings.batch_size or 0,
+        latent_dim=settings.latent_dim or 0,
+        network=settings.network,
+        init=parse_spec(settings.network)[1]["init"],
+        likelihood=settings.likelihood,
+        lr=settings.lr,
+        lr_schedule=settings.lr_schedule or "constant",
+        n_eval=evaluation.n_eval,
+        data_fingerprint=facts.data_fingerprint[:12],
+    )
+    measures = evaluation.measures | result.training_measures
+    return RunRow(
+        condition=condition,
+        system=result.system.name,
+        objective=result.system.objective,
+        weight=facts.prior_weight,
+        prior_warmup=settings.prior_warmup,
+        seed=result.seed,
+        seconds=sum(timing.seconds for timing in result.directory.read_timing()),
+        version=environment.wiseale,
+        commit=environment.commit or "",
+        config=_config(settings),
+        measures={name: float(value) for name, value in measures.items() if value is not None},
+    )
+
+
+def without_folders(data: str) -> str:
+    """A dataset's spec with the names of folders and files in place of their paths.
+
+    >>> without_folders("celeba:crop=178,folder=/home/me/portraits"), without_folders("/home/me/sales.csv")
+    ('celeba:crop=178,folder=portraits', 'sales.csv')
+    """
+    name, values = parse_spec(data)
+    if name not in registry.DATASETS:
+        return Path(data).name
+    items = (f"{key}={Path(value).name if '/' in value else value}" for key, value in values.items())
+    return f"{name}:{','.join(items)}" if values else name
+
+
+def _config(settings: TrainConfig) -> str:
+    kept = {key: value for key, value in dataclasses.asdict(settings).items() if key not in _NOT_KEPT}
+    return json.dumps(kept | {"data": without_folders(settings.data)}, ensure_ascii=False, sort_keys=True)
+
+
+def merge(*lots: Iterable[RunRow]) -> list[RunRow]:
+    """All rows in a fixed order; of runs equal in condition, system, settings and seed the last one given is kept."""
+    kept = {(r.condition, r.system, r.objective, r.prior_warmup, r.seed): r for lot in lots for r in lot}
+    experiments = list(registry.EXPERIMENTS)
+
+    def place(row: RunRow) -> tuple[int, str, str, str, str, float, int]:
+        c = row.condition
+        at = experiments.index(c.experiment) if c.experiment in experiments else len(experiments)
+        return at, c.scale, c.control, str(c), row.system, row.weight, row.seed
+
+    return sorted(kept.values(), key=place)
+
+
+def write_rows(path: Path, rows: Sequence[RunRow]) -> None:
+    """Write the rows as CSV; measures of some rows only are empty in the others."""
+    measures = sorted({name for row in rows for name in row.measures})
+    text = io.StringIO()
+    writer = csv.DictWriter(text, [*_FIXED, *measures], lineterminator="\n")
+    writer.writeheader()
+    for row in rows:
+        fixed = dataclasses.asdict(row.condition) | {name: getattr(row, name) for name in (*_OWN, "config")}
+        writer.writerow(fixed | {name: f"{value:.9g}" for name, value in row.measures.items()})
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_text(path, text.getvalue())
+
+
+def read_rows(path: Path) -> list[RunRow]:
+    """The rows in a CSV file that :func:`write_rows` wrote; an error names the line that is not one."""
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            reader = csv.DictReader(file)
+            if missing := [name for name in _FIXED if name not in (reader.fieldnames or ())]:
+                raise RunError(f"{path} has no column {missing[0]!r}: write it again with `wiseale reproduce`")
+            return [_row(line, f"{path}, line {number}") for number, line in enumerate(reader, 2)]
+    except OSError as error:
+        raise RunError(f"cannot read {path}: {error.strerror}") from None
+
+
+def _row(line: Mapping[str, str], where: str) -> RunRow:
+    try:
+        condition = Condition(**{name: _value(Condition, name, line[name]) for name in _CONDITION})
+        own = {name: _value(RunRow, name, line[name]) for name in (*_OWN, "config")}
+        measures = {name: float(value) for name, value in line.items() if name not in _FIXED and value}
+        return RunRow(condition=condition, measures=measures, **own)
+    except (ValueError, TypeError) as error:
+        raise RunError(f"{where} is not a run's row: {error}") from None
+
+
+def _value(cls: type, name: str, text: str) -> Any:
+    kind = cls.__annotations__[name]  # "int", "float" or "str": annotations are not evaluated
+    return int(text) if kind == "int" else float(text) if kind == "float" else text

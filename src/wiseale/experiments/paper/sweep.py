@@ -1,0 +1,97 @@
+"""Is WiSE-ALE at weight w better than β-VAE with β = w, in reconstruction and aggregate KL at once?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from wiseale.config import parse_spec
+from wiseale.experiments.intervals import Interval, difference_interval
+from wiseale.experiments.paper.relations import MINIMUM_SEEDS, adjusted_confidence
+from wiseale.experiments.paper.run_rows import Condition, RunRow
+
+MEASURES = ("reconstruction", "kl_aggregate_mc")
+
+
+@dataclass(frozen=True)
+class WeightComparison:
+    """WiSE-ALE beside β-VAE at one weight, nats per observation.
+
+    Attributes:
+        rival: the β-VAE's name; AEVB is the one with β = 1.
+        ours, theirs: values of reconstruction and aggregate KL, one per seed.
+        differences: WiSE-ALE minus β-VAE in the same two measures; None with fewer than three seeds on either side.
+    """
+
+    weight: float
+    rival: str
+    ours: tuple[Sequence[float], Sequence[float]]
+    theirs: tuple[Sequence[float], Sequence[float]]
+    differences: tuple[Interval, Interval] | None
+
+    @property
+    def verdict(self) -> str:
+        """Which is better in which measure, as far as the intervals decide."""
+        if self.differences is None:
+            have = " and ".join(str(len(values[0])) for values in (self.ours, self.theirs))
+            return f"not decided: {have} of {MINIMUM_SEEDS} seeds"
+        signs = [-1 if one.high < 0 else 1 if one.low > 0 else 0 for one in self.differences]
+        both = {(-1, -1): "WiSE-ALE better in both", (1, 1): "β-VAE better in both"}
+        if tuple(signs) in both:
+            return both[signs[0], signs[1]]
+        names = ("reconstruction", "aggregate KL")
+        decided = [
+            f"{'WiSE-ALE' if sign < 0 else 'β-VAE'} better in {name}"
+            for name, sign in zip(names, signs, strict=True)
+            if sign
+        ]
+        return ", ".join(decided) or "not decided"
+
+
+def compare_weights(rows: Sequence[RunRow], condition: Condition) -> list[WeightComparison]:
+    """Every weight at which both have runs, then WiSE-ALE at weight 1 beside AEVB with a warm-up of its KL.
+
+    The intervals (Welch) of one table hold jointly with 95 %: Bonferroni over its two differences per row.
+    """
+    here = [row for row in rows if row.condition == condition]
+    ours = [row for row in here if _is_wise_ale(row)]
+    weights = sorted({row.weight for row in ours})
+    pairs = []
+    for weight in weights:
+        mine = [row for row in ours if row.weight == weight]
+        for warm in (False, True):
+            theirs = [row for row in here if _is_beta_vae(row, weight, warm)]
+            if theirs:
+                pairs.append((warm, weight, mine, theirs))
+    pairs.sort(key=lambda pair: pair[:2])
+    confidence = adjusted_confidence(2 * len(pairs))
+    return [_compare(weight, mine, theirs, confidence) for _, weight, mine, theirs in pairs]
+
+
+def _compare(weight: float, ours: Sequence[RunRow], theirs: Sequence[RunRow], confidence: float) -> WeightComparison:
+    mine, other = (tuple(_values(rows, measure) for measure in MEASURES) for rows in (ours, theirs))
+    enough = min(len(values) for values in (*mine, *other)) >= MINIMUM_SEEDS
+    made = [difference_interval(a, b, confidence) for a, b in zip(mine, other, strict=True)] if enough else None
+    return WeightComparison(
+        weight,
+        theirs[0].system,
+        (mine[0], mine[1]),
+        (other[0], other[1]),
+        (made[0], made[1]) if made else None,
+    )
+
+
+def _values(rows: Sequence[RunRow], measure: str) -> list[float]:
+    return [row.measures[measure] for row in rows if measure in row.measures]
+
+
+def _is_wise_ale(row: RunRow) -> bool:
+    """The paper's bound over the batch at any weight, without warm-up."""
+    name, settings = parse_spec(row.objective)
+    return name == "wise_ale" and not set(settings) - {"prior_weight"} and row.prior_warmup == 0
+
+
+def _is_beta_vae(row: RunRow, beta: float, warm: bool) -> bool:
+    family = parse_spec(row.objective)[0] in ("aevb", "beta_vae")
+    return family and math.isclose(row.weight, beta) and (row.prior_warmup > 0) == warm

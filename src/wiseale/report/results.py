@@ -1,0 +1,103 @@
+"""The page of results: claims with their numbers, the sweep of the weight, tables and figures, from kept results."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from wiseale import registry
+from wiseale.experiments.bounds.toy import read_table
+from wiseale.experiments.comparison import estimate
+from wiseale.experiments.paper.claims import Verdict, judge
+from wiseale.experiments.paper.evidence import conditions_of, evidence_of, values_of
+from wiseale.experiments.paper.results import Results
+from wiseale.experiments.paper.run_rows import Condition, RunRow
+from wiseale.experiments.paper.scales import SCALES
+from wiseale.experiments.paper.sweep import compare_weights
+from wiseale.report.comparison import main_table
+from wiseale.report.document import Block, Document, Paragraph, Section, Table
+from wiseale.report.reproduction import how_claims_are_judged
+from wiseale.report.results_figures import draw_figures
+from wiseale.report.toy import verdicts_of
+from wiseale.report.weights import weights_table
+
+LEAD = (
+    "Every number on this page is computed from files beside it: runs.csv, one row for each run with its settings, "
+    "seed and commit, and the tables of the bound analysis (C4, C8) in toy/tables. `make results` writes the page "
+    "again; `make results FROM=DIR` first adds the runs of `wiseale reproduce … --out DIR`. Nats per observation "
+    "unless stated otherwise; ± is a 95 % Student interval over seeds."
+)
+
+
+def results_document(results: Results) -> Document:
+    """Draw the figures into the results' folder and assemble the page; the scale nearest to the paper's comes first."""
+    rows = results.rows()
+    scales = [scale for scale in reversed(SCALES) if any(row.condition.scale == scale for row in rows)]
+    toy = verdicts_of(read_table(results.folder / "toy", "judgements")) if results.has_toy() else []
+    sections = []
+    for scale in scales or ["paper"]:
+        verdicts = judge(evidence_of(rows, scale), toy)
+        sections += [_claims(verdicts, scale), _conditions(rows, scale)]
+        sections += [
+            _weights(rows, found[0]) for found in conditions_of(rows, scale).values() if _swept(rows, found[0])
+        ]
+        sections += [
+            _table(rows, condition) for found in conditions_of(rows, scale).values() for condition in found[:1]
+        ]
+    pictures = draw_figures(results, rows, scales[0] if scales else "paper")
+    none = Paragraph("No figure can be drawn yet: add runs first.")
+    return Document("Results", LEAD, (*sections, Section("The paper's figures", tuple(pictures) or (none,))))
+
+
+def _claims(verdicts: Sequence[Verdict], scale: str) -> Section:
+    table = Table(
+        "claims", ("claim", "what it says", "verdict"), tuple((v.claim, v.statement, v.outcome) for v in verdicts)
+    )
+    numbers = [(v.claim, text) for v in verdicts for text in (v.findings or ((v.numbers,) if not v.missing else ()))]
+    missing = [(v.claim, "; ".join(v.missing)) for v in verdicts if v.missing]
+    blocks: list[Block] = [Paragraph(how_claims_are_judged()), table]
+    if numbers:
+        blocks.append(Table("numbers", ("claim", "statement, interval, outcome"), tuple(numbers), "Numbers."))
+    if missing:
+        blocks.append(Table("missing", ("claim", "runs"), tuple(missing), "Missing runs."))
+    return Section(f"Claims, scale '{scale}'", tuple(blocks))
+
+
+def _conditions(rows: Sequence[RunRow], scale: str) -> Section:
+    """What was run under which conditions, controls included; of several conditions the first is the one judged."""
+    lines = []
+    for control in sorted({row.condition.control for row in rows if row.condition.scale == scale}):
+        for experiment, found in conditions_of(rows, scale, control).items():
+            for number, condition in enumerate(found):
+                here = [row for row in rows if row.condition == condition]
+                role = control or ("judged" if number == 0 else "left out")
+                systems, seeds = len({row.system for row in here}), len({row.seed for row in here})
+                commits = ", ".join(sorted({row.commit or "?" for row in here}))
+                hours = f"{sum(row.seconds for row in here) / 3600:.2f}"
+                lines.append((experiment, role, str(condition), f"{systems} × {seeds}", str(len(here)), hours, commits))
+    columns = ("experiment", "role", "condition", "systems × seeds", "runs", "hours of training", "commits")
+    text = "Runs of different conditions are never averaged." if lines else "No run has been added yet."
+    return Section(
+        f"What was run, scale '{scale}'",
+        (Paragraph(text), *([Table("conditions", columns, tuple(lines))] if lines else [])),
+    )
+
+
+def _swept(rows: Sequence[RunRow], condition: Condition) -> bool:
+    return len(compare_weights(rows, condition)) > 1
+
+
+def _weights(rows: Sequence[RunRow], condition: Condition) -> Section:
+    return Section(
+        f"Weight against weight: {_title(condition)}", (Paragraph(str(condition)), weights_table(rows, condition))
+    )
+
+
+def _table(rows: Sequence[RunRow], condition: Condition) -> Section:
+    values = values_of(rows, condition)
+    summary = {system: {name: estimate(v) for name, v in measures.items()} for system, measures in values.items()}
+    return Section(f"Measures: {_title(condition)}", (Paragraph(str(condition)), main_table(summary)))
+
+
+def _title(condition: Condition) -> str:
+    title: str = registry.lookup("experiment", condition.experiment).title
+    return f"{title}, scale '{condition.scale}'"

@@ -1,0 +1,42 @@
+"""Intervals over seeds against scipy's tests and against simulated coverage."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from wiseale.experiments.intervals import difference_interval, mean_interval, spread_ratio_interval
+
+
+@pytest.mark.parametrize(("n", "m"), [(2, 2), (3, 3), (3, 7)])
+@pytest.mark.parametrize("confidence", [0.95, 0.996])
+def test_differences_are_welchs(n, m, confidence):
+    draws = np.random.default_rng(n + m)
+    first, second = draws.normal(1, 2, n), draws.normal(0, 0.5, m)
+    found = difference_interval(list(first), list(second), confidence)
+    expected = stats.ttest_ind(first, second, equal_var=False).confidence_interval(confidence)
+    assert (found.low, found.high) == pytest.approx((expected.low, expected.high))
+
+
+def test_means_are_students():
+    values = [1.0, 3.0, 4.5]
+    low, high = stats.t.interval(0.9, 2, np.mean(values), stats.sem(values))
+    found = mean_interval(values, 0.9)
+    assert (found.low, found.high) == pytest.approx((low, high))
+
+
+def test_the_spread_ratio_covers_the_true_one():
+    draws = np.random.default_rng(0)
+    covered = 0
+    for _ in range(2000):
+        first, second = np.exp(draws.normal(0, 0.3, 3)), np.exp(draws.normal(5, 0.1, 4))
+        found = spread_ratio_interval(list(first), list(second), 0.9)
+        covered += found.low < 3 < found.high
+    assert covered / 2000 == pytest.approx(0.9, abs=4 * math.sqrt(0.09 / 2000))
+
+
+def test_equal_values_leave_no_doubt():
+    found = difference_interval([1.0, 1.0, 1.0], [2.0, 2.0])
+    assert (found.low, found.high) == (-1.0, -1.0)
+    assert math.isnan(spread_ratio_interval([1.0, 1.0], [2.0, 2.0]).value)

@@ -1,0 +1,92 @@
+"""Runs of `wiseale reproduce`: their order, stopping after a limit, and continuing."""
+
+import pytest
+from tests.cli.commands import run
+
+from wiseale import registry
+from wiseale.config import TrainConfig
+from wiseale.experiments.jobs import Job, run_jobs
+from wiseale.experiments.paper import reproduction
+from wiseale.experiments.paper.reproduction import plan_runs
+from wiseale.runs.directory import RunDirectory
+
+
+def test_runs_that_decide_most_come_first(tmp_path):
+    (tmp_path / "portraits").mkdir()
+    jobs = plan_runs(list(registry.EXPERIMENTS), "paper", tmp_path / "out", tmp_path).jobs
+    assert len({job.name for job in jobs}) == len(jobs)
+    assert jobs[0].name == "sine: WiSE-ALE, weight 1, seed 0"
+
+    def kind(job):
+        parts = job.out.relative_to(tmp_path / "out").parts
+        return parts[1] if parts[1] != "runs" else "main"
+
+    kinds = [kind(job) for job in jobs]
+    order = ["main", "sweep", "init-torch", "estimators"]
+    assert kinds == sorted(kinds, key=order.index)
+    headline = [n for n, job in enumerate(jobs) if job.config.objective in ("wise_ale", "aevb") and kinds[n] == "main"]
+    others = [n for n, job in enumerate(jobs) if job.config.objective in ("wae_gan", "gmvae")]
+    assert {jobs[n].name.partition(":")[0] for n in headline} == set(registry.EXPERIMENTS)
+    assert max(headline) < min(others)
+    sweep = [job.config.objective for job in jobs if kind(job) == "sweep"]
+    ends = [n for n, objective in enumerate(sweep) if objective.endswith(("=16", "=1/16"))]
+    assert min(ends) > max(n for n in range(len(sweep)) if n not in ends)
+    assert {job.config.seed for job in jobs if "celeba" in job.name} == {0, 1, 2}
+    assert all(job.config.threads == 1 for job in jobs)
+
+
+def test_without_faces_their_runs_are_left_out(tmp_path):
+    plan = plan_runs(["celeba"], "paper", tmp_path / "out", tmp_path)
+    assert plan.jobs == []
+    assert "skipped" in plan.notes["celeba"]
+
+
+@pytest.mark.long
+def test_a_run_is_stopped_after_the_limit_and_continued(tmp_path):
+    settings = {"network": "mlp:hidden=8", "batch_size": 16, "threads": 1, "checkpoint_every": 10**6}
+    long = Job("long", TrainConfig(data="sine:n=150,n_test=80", max_epochs=10**6, **settings), tmp_path / "long")
+    assert run_jobs([long], 1, lambda jobs: None, limit=0) == []
+    assert long.next_step == "train"
+    # Stop once it trains, however slow the machine is: the limit is over at the first epoch.
+    clock = [0.0]
+
+    def stop_at_first_epoch(jobs):
+        clock[0] = 1e9 if long.epochs_done() else 0.0
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("wiseale.experiments.jobs.time.monotonic", lambda: clock[0])
+        assert run_jobs([long], 1, stop_at_first_epoch, limit=60) == []
+    assert long.next_step == "resume"
+    assert any(RunDirectory(long.out).checkpoints.iterdir())
+
+
+def test_a_limit_of_no_time_leaves_every_run_to_a_later_call(tmp_path, capsys):
+    out = tmp_path / "out"
+    code, printed, _ = run(capsys, "reproduce", "sine", "--scale", "smoke", "--out", out, "--limit-minutes", "0.0001")
+    assert code == 0
+    assert "10 runs to go: call again to continue" in printed
+    assert not (out / "runs.csv").exists()
+    code, printed, _ = run(capsys, "reproduce", "sine", "--scale", "smoke", "--out", out, "--list")
+    assert printed.splitlines()[0] == "1 sine: WiSE-ALE, weight 1: train"
+    assert len(printed.splitlines()) == 10
+
+
+def test_listing_writes_nothing(tmp_path, capsys):
+    code, printed, _ = run(capsys, "reproduce", "mnist", "--scale", "paper", "--out", tmp_path / "out", "--list")
+    assert code == 0
+    assert "mnist: init-torch, AEVB, seed 2: train" in printed
+    assert not (tmp_path / "out").exists()
+
+
+def test_rows_are_written_even_when_interrupted(tmp_path, monkeypatch):
+    """An interruption during the runs leaves runs.csv with what was done before it."""
+    kept = []
+
+    def interrupted(jobs, workers, show, limit):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(reproduction, "run_jobs", interrupted)
+    monkeypatch.setattr(reproduction.Outcome, "rows", lambda self, scale: kept.append(self.name) or [])
+    with pytest.raises(KeyboardInterrupt):
+        reproduction.run_experiments(["sine"], "smoke", tmp_path / "out", None, 1, lambda jobs: None)
+    assert kept == ["sine"]

@@ -1,0 +1,129 @@
+"""Rows of runs: what they keep, how they merge, and that different conditions are never averaged."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from tests.experiments.rows import PAPER, SMALL, both, row, seeds
+
+from wiseale.errors import RunError
+from wiseale.experiments import systems as s
+from wiseale.experiments.paper.evidence import conditions_of, evidence_of, values_of
+from wiseale.experiments.paper.figure_arrays import FigureArrays, SystemArrays
+from wiseale.experiments.paper.run_rows import merge, read_rows, write_rows
+from wiseale.experiments.paper.sweep import compare_weights
+from wiseale.report.choosing import fill_in, table_of
+
+
+def test_rows_survive_the_file(tmp_path):
+    rows = merge([row(s.AEVB, 0, mse=0.25), row(s.WISE_ALE, 1, SMALL, mse=1 / 3, elbo=-2.0)])
+    write_rows(tmp_path / "runs.csv", rows)
+    found = read_rows(tmp_path / "runs.csv")
+    assert [replace(one, measures={}) for one in found] == [replace(one, measures={}) for one in rows]
+    assert [dict(one.measures) for one in found] == [
+        {name: pytest.approx(value, rel=1e-8) for name, value in one.measures.items()} for one in rows
+    ]
+    write_rows(tmp_path / "again.csv", found)
+    assert (tmp_path / "again.csv").read_bytes() == (tmp_path / "runs.csv").read_bytes()
+
+
+def test_a_damaged_file_is_named_by_line(tmp_path):
+    path = tmp_path / "runs.csv"
+    write_rows(path, [row(s.AEVB, 0, mse=0.25)])
+    path.write_text(path.read_text().replace("200000", "many"))
+    with pytest.raises(RunError, match="line 2"):
+        read_rows(path)
+    path.write_text("system,seed\n")
+    with pytest.raises(RunError, match="no column 'experiment'"):
+        read_rows(path)
+
+
+def test_a_run_made_again_replaces_itself_and_no_other():
+    first = seeds(s.AEVB, (1.0, 2.0)) + seeds(s.AEVB, (5.0, 6.0), SMALL)
+    merged = merge(first, [row(s.AEVB, 1, mse=3.0)])
+    assert values_of(merged, PAPER) == {"AEVB": {"mse": [1.0, 3.0]}}
+    assert values_of(merged, SMALL) == {"AEVB": {"mse": [5.0, 6.0]}}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        *({"rows": 20_000}, {"epochs": 10}, {"network": "paper_sine:init=torch", "init": "torch"}, {"batch_size": 32}),
+        *({"n_eval": 2000}, {"data_fingerprint": "xyz"}, {"lr": 1e-3}, {"latent_dim": 2}, {"control": "init-torch"}),
+    ],
+)
+def test_conditions_are_never_averaged(change):
+    """Three seeds here and two elsewhere: the elsewhere must change nothing."""
+    other = replace(PAPER, **change)
+    rows = merge(seeds(s.AEVB, (1.0, 1.0, 1.0)), seeds(s.AEVB, (9.0, 9.0), other))
+    assert evidence_of(rows, "paper").find("sine", "AEVB", "mse") == [1.0, 1.0, 1.0]
+    assert conditions_of(rows, "paper")["sine"][0] == PAPER
+
+
+def test_one_name_for_two_settings_is_refused():
+    rows = [row(s.AEVB, 0, mse=1.0), replace(row(s.AEVB, 1, mse=1.0), prior_warmup=5.0)]
+    with pytest.raises(RunError, match="two settings"):
+        values_of(rows, PAPER)
+
+
+def test_equal_weights_are_compared_in_both_measures():
+    near = (0.0, 0.01, -0.01)
+    rows = both(s.WISE_ALE, [10 + e for e in near], [1 + e for e in near])
+    rows += both(s.AEVB, [20 + e for e in near], [2 + e for e in near])
+    rows += both(s.AEVB_WARM_UP, [5 + e for e in near], [2 + e for e in near])
+    rows += both(s.sweep_of_wise_ale("4"), [20 + e for e in near], [1 + e for e in near])
+    rows += both(s.sweep_of_beta_vae("4"), [90 + e for e in near], [0 + e for e in near])
+    found = compare_weights(rows, PAPER)
+    assert [(one.weight, one.rival) for one in found] == [(1, "AEVB"), (4, "β-VAE, β = 4"), (1, "AEVB, KL warm-up")]
+    assert [one.verdict for one in found] == [
+        "WiSE-ALE better in both",
+        "WiSE-ALE better in reconstruction, β-VAE better in aggregate KL",
+        "β-VAE better in reconstruction, WiSE-ALE better in aggregate KL",
+    ]
+    assert found[0].differences[0].value == pytest.approx(-10)
+    (few,) = compare_weights(both(s.WISE_ALE, (1, 2), (1, 2)) + both(s.AEVB, (1, 2, 3), (1, 2, 3)), PAPER)
+    assert few.verdict == "not decided: 2 and 3 of 3 seeds"
+
+
+def test_other_estimators_and_other_conditions_stay_out_of_the_sweep():
+    rows = both(s.ESTIMATORS[0], (1, 2, 3), (1, 2, 3)) + both(s.AEVB, (1, 2, 3), (1, 2, 3))
+    rows += [replace(one, condition=SMALL) for one in both(s.WISE_ALE, (1, 2, 3), (1, 2, 3))]
+    assert compare_weights(rows, PAPER) == []
+
+
+PAGE = "before\n\n<!-- results: weights sine -->\nstale\n<!-- end -->\n\nafter <!-- a remark -->\n"
+
+
+def test_tables_of_a_page_are_replaced_as_a_whole():
+    rows = both(s.WISE_ALE, (1, 2, 3), (1, 2, 3)) + both(s.AEVB, (1, 2, 3), (1, 2, 3))
+    filled = fill_in(PAGE, rows)
+    assert filled.startswith("before\n\n<!-- results: weights sine -->\n")
+    assert filled.endswith("<!-- end -->\n\nafter <!-- a remark -->\n")
+    assert "stale" not in filled
+    assert "| 1 | AEVB | 2 / 2 |" in filled
+    assert fill_in(filled, rows) == filled
+    assert "Not measured yet" in fill_in(filled, [])
+
+
+def test_initial_weights_are_compared_between_conditions():
+    torch = replace(PAPER, control="init-torch", network="paper_sine:init=torch", init="torch")
+    rows = seeds(s.AEVB, (1.0, 1.1, 0.9)) + seeds(s.AEVB, (3.0, 3.1, 2.9), torch)
+    table = table_of("init", "sine", rows, "paper")[-1]
+    assert table.columns[1:3] == ("MSE, glorot weights", "MSE, torch weights")
+    assert table.rows[0][3].startswith("-2 [")
+    with pytest.raises(RunError, match="no table 'colour'"):
+        table_of("colour", "sine", rows, "paper")
+
+
+@pytest.mark.parametrize("shape", [(8, 1, 16), (8, 3, 4, 4)])
+def test_arrays_of_figures_survive_the_file(shape, tmp_path):
+    draws = np.random.default_rng(0)
+    x, x_hat = (draws.uniform(0, 1, shape).astype(np.float32) for _ in range(2))
+    mu = draws.normal(size=(5, 2)).astype(np.float32)
+    kept = FigureArrays("key", 3, x, {"β-VAE": SystemArrays(x_hat, mu, None), "AEVB": SystemArrays(x_hat, mu, mu)})
+    kept.save(tmp_path / "a.npz")
+    found = FigureArrays.load(tmp_path / "a.npz")
+    assert (found.condition, found.seed, list(found.systems)) == ("key", 3, ["β-VAE", "AEVB"])
+    assert found.systems["β-VAE"].sigma is None
+    np.testing.assert_allclose(found.x, x, atol=1 / 500)
+    np.testing.assert_allclose(found.systems["AEVB"].sigma, mu, atol=2e-3)
