@@ -44,18 +44,16 @@ def test_every_real_number_is_kept_exactly_in_float32_or_float64(tmp_path: Path,
 
 
 @pytest.mark.parametrize(
-    ("shape", "network", "scaling"),
-    [((30, 5), "mlp", "columns"), ((30, 2, 16), "mlp", "global"), ((30, 1, 8, 8), "mlp", "global")],
+    ("shape", "noise", "scaling"),
+    [((30, 5), "columns", "columns"), ((30, 2, 16), "learned", "global"), ((30, 1, 8, 8), "learned", "global")],
 )
-def test_settings_follow_from_shape_and_range(
-    tmp_path: Path, shape: tuple[int, ...], network: str, scaling: str
-) -> None:
+def test_settings_follow_from_shape_and_range(tmp_path: Path, shape: tuple[int, ...], noise: str, scaling: str) -> None:
     real = load_path(saved(tmp_path, RNG.normal(size=shape)))
-    assert (real.preset.network, real.preset.likelihood, real.scaling) == (network, "gaussian:x_sigma=learned", scaling)
+    assert (real.preset.network, real.preset.likelihood, real.scaling) == ("mlp", f"gaussian:x_sigma={noise}", scaling)
     assert real.test is None
     assert real.preset.batch_size == 30
     binary = load_path(saved(tmp_path, RNG.integers(0, 2, shape).astype(bool)))
-    assert (binary.preset.network, binary.preset.likelihood, binary.scaling) == (network, "bernoulli", "none")
+    assert (binary.preset.network, binary.preset.likelihood, binary.scaling) == ("mlp", "bernoulli", "none")
     assert set(np.unique(binary.train.x)) == {0, 1}
 
 
@@ -75,7 +73,7 @@ def test_one_value_other_than_0_and_1_makes_it_gaussian(tmp_path: Path) -> None:
     x[::2] = 1
     assert load_path(saved(tmp_path, x)).preset.likelihood == "bernoulli"
     x[49, 3] = 0.5
-    assert load_path(saved(tmp_path, x)).preset.likelihood == "gaussian:x_sigma=learned"
+    assert load_path(saved(tmp_path, x)).preset.likelihood == "gaussian:x_sigma=columns"
 
 
 @pytest.mark.parametrize(("features", "latent_dim"), [(1, 1), (2, 1), (3, 1), (4, 2), (17, 8), (1000, 8)])

@@ -273,7 +273,7 @@ def test_verbose_says_what_was_chosen(capsys):
     quick(verbose=2).fit(X)
     lines = capsys.readouterr().out.splitlines()
     assert (
-        "60 rows, 5 columns; network mlp:hidden=8, likelihood gaussian:x_sigma=learned, latent dimension 2" in lines[0]
+        "60 rows, 5 columns; network mlp:hidden=8, likelihood gaussian:x_sigma=columns, latent dimension 2" in lines[0]
     )
     assert lines[1].startswith("epoch 1/2: loss ")
     assert len(lines) == 3

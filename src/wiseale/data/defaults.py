@@ -92,10 +92,14 @@ def choose_reading(x: Array) -> Reading:
 
 
 def choose_preset(shape: tuple[int, ...], *, binary: bool) -> Preset:
-    """Bernoulli for two values, else Gaussian with learned noise; half as many codes as features, at most 8."""
+    """Bernoulli for two values, else Gaussian with learned noise (of each column in tables, of all entries elsewhere).
+
+    Half as many codes as features, at most 8.
+    """
+    noise = "columns" if len(shape) == 2 else "learned"
     return Preset(
         network=_NETWORK,
-        likelihood="bernoulli" if binary else "gaussian:x_sigma=learned",
+        likelihood="bernoulli" if binary else f"gaussian:x_sigma={noise}",
         latent_dim=min(8, max(1, math.prod(shape[1:]) // 2)),
         batch_size=min(64, shape[0]),
         max_epochs=None,
