@@ -214,7 +214,12 @@ class TrainConfig(Settings):
     max_epochs: int | None = setting(None, "passes over the training data", minimum=1)
     lr: float | None = setting(None, "learning rate of Adam", above=0)
     lr_schedule: str | None = setting(None, "constant, cosine:final=0.1, or step:epochs=30,factor=0.5")
-    prior_warmup: float = setting(0.0, "epochs over which the prior's weight grows from 0 to its value", minimum=0)
+    prior_warmup: float | None = setting(
+        None, "epochs over which the prior's weight grows from 0 to its value", minimum=0
+    )
+    recipe: Literal["paper", "ours"] = setting(
+        "paper", "training settings of the paper's datasets: the paper's, or ours, which train faster and better"
+    )
     max_grad_norm: float | None = setting(None, "clip the gradient to this norm", above=0)
     patience: int | Literal["auto"] | None = setting(
         "auto",

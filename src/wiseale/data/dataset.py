@@ -55,6 +55,7 @@ class Preset:
     max_epochs: int | None = 50
     lr: float = 1e-3
     lr_schedule: str = "constant"
+    prior_warmup: float = 0.0
     held_out: float = 0.05
 
 
@@ -66,7 +67,8 @@ class Dataset:
         name: as the user wrote it, with its settings; a path is absolute.
         train: training rows (the training loop holds out some of them).
         test: rows read only by evaluation; None if the source has no test split.
-        preset: training settings for this dataset.
+        preset: training settings for this dataset; of the paper's datasets, the paper's.
+        ours: settings of the preset that ``--recipe ours`` replaces.
         scaling: how x is standardised inside the model.
         scaling_follows_likelihood: whether another likelihood than the preset's changes the scaling.
         fingerprint: SHA-256 of the content, so that a run recognises its data.
@@ -79,6 +81,7 @@ class Dataset:
     test: Rows | None
     preset: Preset
     fingerprint: str
+    ours: Mapping[str, float | str] = field(default_factory=dict)
     scaling: Scaling = "none"
     scaling_follows_likelihood: bool = False
     circular: Mapping[str, float] = field(default_factory=dict)

@@ -40,7 +40,7 @@ def shared(dataset: Dataset, spec: str, data_root: Path, folder: Path) -> Iterat
             "data_root": str(data_root),
             "splits": {name: _write(rows, folder, name) for name, rows in present.items()},
             "dataset": {key: value for key, value in vars(dataset).items() if key not in splits}
-            | {"preset": asdict(dataset.preset), "circular": dict(dataset.circular)},
+            | {"preset": asdict(dataset.preset), "ours": dict(dataset.ours), "circular": dict(dataset.circular)},
         }
         (folder / "dataset.json").write_text(to_json(described), encoding="utf-8")
         os.environ[VARIABLE] = str(folder.absolute())

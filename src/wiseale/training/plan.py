@@ -45,7 +45,7 @@ class Plan:
 def resolve(asked: TrainConfig, dataset: Dataset) -> TrainConfig:
     """The same settings with every ``None`` and ``auto`` replaced by a value chosen for this dataset and machine."""
     require_logger(asked.logger)
-    preset = dataset.preset
+    preset = replace(dataset.preset, **(dataset.ours if asked.recipe == "ours" else {}))  # type: ignore[arg-type]
     objective = make_objective(asked.objective)
     network = config.build("network", asked.network or preset.network)
     likelihood = config.build("likelihood", asked.likelihood or preset.likelihood)
@@ -81,6 +81,7 @@ def resolve(asked: TrainConfig, dataset: Dataset) -> TrainConfig:
         watch_every=asked.watch_every or length.watch_every,
         lr=asked.lr or preset.lr,
         lr_schedule=config.spec_of("lr schedule", schedule),
+        prior_warmup=preset.prior_warmup if asked.prior_warmup is None else asked.prior_warmup,
         init_from=os.path.abspath(asked.init_from) if asked.init_from else None,
         processes=asked.processes or 1,
         threads=threads,
@@ -93,6 +94,7 @@ def make_plan(resolved: TrainConfig) -> Plan:
     """The loop's numbers from resolved settings."""
     assert resolved.batch_size and resolved.max_epochs and resolved.lr and resolved.lr_schedule  # noqa: PT018
     assert resolved.patience != "auto"
+    assert resolved.prior_warmup is not None
     return Plan(
         batch_size=resolved.batch_size,
         max_epochs=resolved.max_epochs,

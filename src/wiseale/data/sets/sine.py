@@ -49,6 +49,7 @@ class Sine(Settings):
                 max_epochs=50,
                 lr=5e-4,
             ),
+            ours={"lr": 1e-3, "prior_warmup": 2.0},
             fingerprint=fingerprint(train.x, test.x),
             circular={"phase": 2 * math.pi},
         )
