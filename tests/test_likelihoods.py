@@ -14,6 +14,44 @@ def test_gaussian_log_prob_is_scipys():
     np.testing.assert_allclose(found.numpy(), expected, rtol=1e-12)
 
 
+def test_gaussian_log_prob_with_noise_of_each_entry_is_scipys():
+    rng = np.random.default_rng(1)
+    x, mean = rng.normal(size=(2, 4, 3, 5))
+    widths = rng.uniform(0.1, 2, size=(3, 5))
+    expected = stats.norm.logpdf(x, mean, widths).reshape(4, -1).sum(1)
+    found = Gaussian(torch.from_numpy(mean), torch.from_numpy(widths))
+    np.testing.assert_allclose(found.log_prob(torch.from_numpy(x)).numpy(), expected, rtol=1e-12)
+    pairs = stats.norm.logpdf(x[None], mean[:, None], widths).reshape(4, 4, -1).sum(2).mean(1)
+    np.testing.assert_allclose(found.average_log_prob(torch.from_numpy(x)).numpy(), pairs, rtol=1e-12)
+
+
+@pytest.mark.parametrize(("x_sigma", "shape"), [("learned", ()), ("columns", (3,))])
+def test_learned_noise_finds_the_residuals_standard_deviation(x_sigma, shape):
+    """The likelihood of residuals r is greatest at x_sigma² = mean r², over all entries or over each column."""
+    residuals = torch.randn(500, 3, generator=torch.Generator().manual_seed(0)) * torch.tensor([0.1, 0.5, 2.0])
+    family = GaussianFamily(x_sigma=x_sigma).build((3,))
+    assert family.log_x_sigma.shape == shape
+    optimizer = torch.optim.LBFGS(family.parameters(), max_iter=100, line_search_fn="strong_wolfe")
+
+    def loss():
+        optimizer.zero_grad()
+        value = -family(torch.zeros(500, 3)).log_prob(residuals).mean()
+        value.backward()
+        return value
+
+    optimizer.step(loss)
+    expected = residuals.square().mean(0 if shape else None).sqrt()
+    torch.testing.assert_close(family.x_sigma.detach(), expected, rtol=1e-3, atol=1e-4)
+
+
+def test_learned_noise_stays_above_its_floor():
+    family = GaussianFamily(x_sigma="learned", x_sigma_min=0.01).build((3,))
+    assert family.start_noise(0.0) >= 0.01**2
+    torch.nn.init.constant_(family.log_x_sigma, -1e3)
+    assert float(family.x_sigma.detach()) == pytest.approx(0.01)
+    assert family.start_noise(0.25) == pytest.approx(0.25)
+
+
 def test_bernoulli_log_prob_is_scipys():
     rng = np.random.default_rng(0)
     p = rng.uniform(0.01, 0.99, size=(4, 2, 3))
