@@ -115,15 +115,18 @@ class OpenRun:
         return Encoded.of(self.codec, binarized(rows, self.settings.seed), split, self.dataset.circular)
 
 
-def open_run(path: Path, data: str | None = None) -> OpenRun:
-    """A finished run with its own data, which must not have changed, or with other data of the same shape."""
+def open_run(path: Path, data: str | None = None, dataset: Dataset | None = None) -> OpenRun:
+    """A finished run with its own data, which must not have changed, or with other data of the same shape.
+
+    ``dataset`` is the run's own data, where it is in memory already.
+    """
     run = RunDirectory.open(path)
     if not run.finished:
         raise RunError(f"{path} has not finished: continue it with `wiseale resume {path}` first")
     record = run.read_record()
     settings = record.settings
     root = Path(settings.data_root) if settings.data_root else None
-    dataset = load_dataset(data or settings.data, root)
+    dataset = dataset or load_dataset(data or settings.data, root)
     codec = Codec(*load_model(run.model), exact=False)
     if dataset.x_shape != codec.model.x_shape:
         shapes = f"has rows of shape {dataset.x_shape}, the model takes {codec.model.x_shape}"

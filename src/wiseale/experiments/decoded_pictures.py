@@ -40,7 +40,7 @@ def _reconstructions(folder: Folder, models: Models) -> SavedFigure:
     chosen = spread_rows(some)
     x = shown(some, some.read(chosen))
     x_hat = {name: shown(one, one.model.decode(one.posterior.mu[chosen]).mean) for name, one in models.items()}
-    how = "Unseen inputs and their reconstructions from the mean code"
+    how = f"{_unseen(some)}inputs and their reconstructions from the mean code".capitalize()
     how += "." if x.ndim == 4 else " (coloured, over the input in grey)."
     return folder.save(reconstructions(x, x_hat), "reconstructions", how)
 
@@ -60,7 +60,8 @@ def _interpolations(folder: Folder, models: Models) -> SavedFigure:
         steps = torch.linspace(0, 1, COLUMNS)[:, None]
         path = one.posterior.mu[start] * (1 - steps) + one.posterior.mu[end] * steps
         rows[name] = shown(one, one.model.decode(path).mean)
-    caption = "A straight path in latent space between the mean codes of two unseen inputs, decoded."
+    unseen = _unseen(next(iter(models.values())))
+    caption = f"A straight path in latent space between the mean codes of two {unseen}inputs, decoded."
     return folder.save(image_rows(rows), "interpolations", caption)
 
 
@@ -68,10 +69,11 @@ def _traversals(folder: Folder, models: Models) -> SavedFigure:
     rows = spread_rows(next(iter(models.values())))
     row = int(rows[len(rows) // 2])
     made = {name: traversal(one, row) for name, one in models.items()}
+    unseen = _unseen(next(iter(models.values())))
     most = max(one.model.latent_dim for one in models.values())
     which = f"the {MAX_UNITS} units whose means vary most" if most > MAX_UNITS else "every unit"
     caption = (
-        f"Traversals from the mean code of one unseen input: {which}, one at a time, over {REACH:g} standard "
+        f"Traversals from the mean code of one {unseen}input: {which}, one at a time, over {REACH:g} standard "
         "deviations of the codes on either side of their mean, the others unchanged"
         f"{'.' if next(iter(made.values())).values.ndim == 5 else '; from dark (low) to light (high).'}"
     )
@@ -118,6 +120,11 @@ def spread_rows(encoded: Encoded) -> Tensor:
     factor = next(iter(encoded.factors.values()), None)
     rows = shown_codes.spread_rows(len(encoded.rows), COLUMNS, None if factor is None else np.asarray(factor))
     return torch.from_numpy(rows)
+
+
+def _unseen(encoded: Encoded) -> str:
+    """``"unseen "``, unless the run held nothing out and the rows are those it learned from."""
+    return "unseen " if encoded.unseen is None else ""
 
 
 def shown(encoded: Encoded, x: Tensor) -> Values:

@@ -9,7 +9,7 @@ from statistics import mode
 from wiseale.config import parse_spec
 from wiseale.evaluation.encoded import open_run
 from wiseale.experiments.comparison import Result, Summary, summarize
-from wiseale.experiments.model_pictures import model_pictures
+from wiseale.experiments.model_pictures import model_pictures, run_curves
 from wiseale.experiments.saved_figure import Folder, SavedFigure
 from wiseale.figures.curves import training_curves
 from wiseale.figures.rate_distortion import SystemPoint, rate_distortion
@@ -46,8 +46,11 @@ def draw_all(figures: Path, results: Sequence[Result], sweep: Sequence[Result] =
 
 
 def _curves(folder: Folder, by_system: dict[str, list[Result]]) -> SavedFigure:
-    figure = training_curves({name: [run.metrics for run in runs] for name, runs in by_system.items()})
     seeds = max(len(runs) for runs in by_system.values())
+    if len(by_system) == seeds == 1:
+        (runs,) = by_system.values()
+        return run_curves(folder, runs[0].metrics)
+    figure = training_curves({name: [run.metrics for run in runs] for name, runs in by_system.items()})
     how = "one seed" if seeds == 1 else f"mean and range of {seeds} seeds"
     caption = f"Training: reconstruction error, AEVB KL and ELBO by epoch, nats per observation, training rows ({how})."
     return folder.save(figure, "training_curves", caption)

@@ -2,15 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 
-from wiseale.evaluation.encoded import OpenRun
+from wiseale import config
+from wiseale.data import Dataset
+from wiseale.evaluation.encoded import OpenRun, open_run
 from wiseale.experiments.code_pictures import map_picture, posterior_pictures
 from wiseale.experiments.decoded_pictures import decoded_pictures
 from wiseale.experiments.saved_figure import Folder, SavedFigure
 from wiseale.experiments.table_pictures import table_pictures
+from wiseale.figures.curves import training_curves
+from wiseale.runs.directory import RunDirectory
+from wiseale.training.records import EpochRecord
 
 POINTS_SHOWN = 3000
+STANDARD = ("latent_map", "reconstructions", "traversals", "prior_samples", "training_curves")
+"""The pictures that every finished run has in its directory."""
+
+
+def run_pictures(path: Path, dataset: Dataset | None = None) -> list[Path]:
+    """Draw the standard pictures of a finished run, as PNG, unless they are there; returns their paths.
+
+    ``dataset`` is the run's own, where it is in memory already.
+    """
+    run = RunDirectory.open(path)
+    made = [run.figures / f"{name}.png" for name in STANDARD]
+    if not all(picture.exists() for picture in made):
+        folder = Folder(run.figures, svg=False)
+        opened = open_run(path, dataset=dataset)
+        run_curves(folder, run.read_metrics())
+        model_pictures(folder, {brief_spec(opened.settings.objective): opened}, opened.settings.seed, brief=True)
+    return made
+
+
+def run_curves(folder: Folder, metrics: Sequence[EpochRecord]) -> SavedFigure:
+    """Draw the terms of one run by epoch, on the rows learned from and on those held out."""
+    held_out = [replace(record, train=record.held_out) for record in metrics if record.held_out]
+    lines = {"rows learned from": [metrics]} | ({"rows held out": [held_out]} if held_out else {})
+    caption = "Training: reconstruction error, AEVB KL and ELBO by epoch, nats per observation."
+    return folder.save(training_curves(lines), "training_curves", caption)
 
 
 def model_pictures(folder: Folder, runs: Mapping[str, OpenRun], seed: int, *, brief: bool = False) -> list[SavedFigure]:
@@ -25,3 +58,16 @@ def model_pictures(folder: Folder, runs: Mapping[str, OpenRun], seed: int, *, br
         decoded = decoded_pictures(folder, models, seed, brief=brief)
     posteriors = [] if brief else posterior_pictures(folder, models, all_rows)
     return [*decoded, *posteriors, map_picture(folder, all_rows)]
+
+
+def brief_spec(objective: str) -> str:
+    """An objective's name with the settings that differ from their defaults.
+
+    >>> brief_spec("beta_vae:beta=2"), brief_spec("wise_ale:estimator=jensen")
+    ('beta_vae:beta=2', 'wise_ale')
+    """
+    thing = config.build("objective", objective)
+    complete = config.parse_spec(objective)
+    changed = [f.name for f in dataclasses.fields(thing) if getattr(thing, f.name) != f.default]
+    values = ",".join(f"{name}={complete[1][name]}" for name in changed)
+    return f"{complete[0]}:{values}" if values else complete[0]

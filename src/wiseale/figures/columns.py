@@ -58,7 +58,7 @@ def column_reconstructions(
     1 − Σ(x − x_hat)² / Σ(x − mean)² over the unseen rows, or over all if none is marked.
     """
     scale, names = Scale.of(x), column_names(columns, x.shape[1])
-    figure, axes = _panels(on, len(names), 1.9)
+    figure, axes = _panels(on, len(names), 2.1)
     marked = np.zeros(len(x), bool) if unseen is None else unseen
     counted = marked if marked.any() else ~marked
     for column, ax in enumerate(axes):
@@ -66,8 +66,17 @@ def column_reconstructions(
         for number, (name, values) in enumerate(x_hat.items()):
             colour, marker = point_style(number)
             observed, found = scale(x)[:, column], scale(values)[:, column]
+            label = name if len(x_hat) > 1 else "learned from"
             style: dict[str, Any] = {"color": colour, "markeredgewidth": 0, "rasterized": True}
-            ax.plot(observed[~marked], found[~marked], ".", markersize=2.5, alpha=0.5, label=name, **style)
+            ax.plot(
+                observed[~marked],
+                found[~marked],
+                ".",
+                markersize=2.5,
+                alpha=0.5,
+                label=label,
+                **style,
+            )
             ax.plot(observed[marked], found[marked], marker, markersize=4, alpha=0.9, **style)
         title = wrapped(names[column], 22)
         if len(x_hat) == 1:
@@ -91,14 +100,15 @@ def column_distributions(
     """One panel per column: a histogram of the data in grey, and of each system's samples as an outline."""
     scale, names = Scale.of(x), column_names(columns, x.shape[1])
     figure, axes = _panels(on, len(names), 1.4)
-    bins = list(np.linspace(-_RANGE, _RANGE, 29))
+    bins = np.linspace(-_RANGE, _RANGE, 29)
     for column, ax in enumerate(axes):
-        ax.hist(scale(x)[:, column].clip(-_RANGE, _RANGE), bins, density=True, color="0.82", label="data")
+        ax.stairs(_density(scale(x)[:, column], bins), bins, fill=True, color="0.82", label="data")
         for number, (name, values) in enumerate(samples.items()):
             colour, dash = line_style(number)
-            found = scale(values)[:, column].clip(-_RANGE, _RANGE)
-            ax.hist(found, bins, density=True, histtype="step", color=colour, linestyle=dash, linewidth=1.2, label=name)
+            density = _density(scale(values)[:, column], bins)
+            ax.stairs(density, bins, color=colour, linestyle=dash, linewidth=1.2, label=name)
         ax.set_title(wrapped(names[column], 22), fontsize=SMALL, parse_math=False)
+        ax.set_xticks([-2, 0, 2])
         ax.set_yticks([])
         ax.tick_params(labelsize=SMALL - 1)
     legend_below(figure, axes[0])
@@ -109,6 +119,11 @@ def _panels(on: Figure | SubFigure | None, n: int, height: float) -> tuple[Figur
     across = min(_ACROSS, n)
     figure = canvas(on, 1.9 * across, height * math.ceil(n / across) + 0.4)
     return figure, axes_grid(figure, n, across)
+
+
+def _density(values: Table, bins: Table) -> Table:
+    """A histogram of the area 1; values beyond the bins are counted in the first and the last."""
+    return np.histogram(values.clip(bins[0], bins[-1]), bins, density=True)[0]
 
 
 def _r2(observed: Table, found: Table) -> float:
@@ -122,4 +137,5 @@ def _same_range(ax: Axes) -> None:
     ax.set_xlim(low, high)
     ax.set_ylim(low, high)
     ax.set_box_aspect(1)
+    ax.locator_params(nbins=4)
     ax.tick_params(labelsize=SMALL - 1)

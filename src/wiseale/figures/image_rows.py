@@ -26,7 +26,7 @@ def image_rows(x: Mapping[str, Values], on: Figure | SubFigure | None = None) ->
             ax.set_yticks([])
             ax.spines[:].set_visible(False)
             if column < len(values):
-                _draw(ax, values[column], line_style(row)[0])
+                _draw(ax, values[column], row if len(x) > 1 else None)
             if values.ndim == 3:  # one y range per column, so that amplitudes can be compared
                 ax.set_ylim(*_limits(x.values(), column))
         grid[row][0].set_ylabel(wrapped(name), fontsize=SMALL, rotation=0, ha="right", va="center", parse_math=False)
@@ -40,11 +40,12 @@ def _limits(rows: Iterable[Values], column: int) -> tuple[float, float]:
     return low - margin, high + margin
 
 
-def _draw(ax: Axes, value: Values, colour: str) -> None:
+def _draw(ax: Axes, value: Values, row: int | None) -> None:
+    """Draw an image, or a signal in the colour of its row; without a row, each channel has its own."""
     if value.ndim == 3:
         pixels = np.clip(value.transpose(1, 2, 0), 0, 1)
         grey = pixels.shape[2] != 3
         ax.imshow(pixels[:, :, 0] if grey else pixels, cmap="gray" if grey else None, vmin=0, vmax=1)
     else:
-        for channel in value:
-            ax.plot(channel, color=colour, linewidth=0.8)
+        for number, channel in enumerate(value):
+            ax.plot(channel, color=line_style(number if row is None else row)[0], linewidth=0.8)

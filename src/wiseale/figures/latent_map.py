@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,7 +14,17 @@ from matplotlib.axes import Axes
 from matplotlib.collections import PathCollection
 from matplotlib.figure import Figure, SubFigure
 
-from wiseale.figures.style import MARKERS, PALETTE, SMALL, disable_math, panels, scale_circle, wrapped
+from wiseale.figures.style import (
+    MARKERS,
+    PALETTE,
+    SMALL,
+    disable_math,
+    legend_columns,
+    panels,
+    root,
+    scale_circle,
+    wrapped,
+)
 
 MAX_CLASSES = 20
 _TURNS = 8
@@ -24,7 +35,7 @@ _CLASS_COLOURS = (
     *("#a96b59", "#e76300", "#b9ac70", "#717581", "#92dadd"),
 )
 
-_EDGE: dict[str, Any] = {"s": 16, "edgecolors": "black", "linewidths": 0.7, "zorder": 4}
+_FEW = 500  # up to so many points are drawn large
 
 Floats = npt.NDArray[np.floating]
 Mask = npt.NDArray[np.bool_]
@@ -95,8 +106,8 @@ def draw_map(ax: Axes, mapped: PlaneCodes, factor: Factor | None = None) -> Path
         shaded = _draw_scale(ax, mapped, factor)
     else:
         _draw_classes(ax, mapped, factor)
-    if mapped.marked.any():
-        ax.scatter([], [], facecolors="none", label="not learned from", **_EDGE)
+    if mapped.marked.any() and (factor is None or shaded is not None):
+        ax.scatter([], [], facecolors="none", label="not learned from", **_edge(mapped))
     ax.add_patch(scale_circle())
     ax.set_aspect("equal", adjustable="datalim")
     return shaded
@@ -111,19 +122,34 @@ def add_key(
         bar.set_label(factor.name, fontsize=SMALL, parse_math=False)
         bar.ax.tick_params(labelsize=SMALL - 1)
     handles, names = axes[0].get_legend_handles_labels()
-    if handles:
-        legend = figure.legend(
-            handles,
-            names,
-            title=None if factor is None or shaded is not None else factor.name,
-            loc="outside lower center",
-            ncols=min(len(names), 10 if len(axes) > 2 else 5 if len(axes) == 2 else 4),
-            fontsize=SMALL,
-            title_fontsize=SMALL,
-            markerscale=1.5,
-            frameon=False,
-        )
-        disable_math(legend)
+    if not handles:
+        return
+    title = None if factor is None or shaded is not None else factor.name
+    if title is not None and any(np.size(points.get_offsets()) for ax in axes for points in ax.collections):
+        title += "\n(black edge: not learned from)"
+    inches = figure.bbox.width / root(figure).dpi
+    columns = min(10, legend_columns(names, inches))
+    if isinstance(figure, Figure):
+        lines = math.ceil(len(names) / columns) + (2 if title else 0)
+        figure.set_size_inches(inches, figure.get_figheight() + lines * 1.45 * SMALL / 72)
+    legend = figure.legend(
+        handles,
+        names,
+        title=title,
+        loc="outside lower center",
+        ncols=columns,
+        fontsize=SMALL,
+        title_fontsize=SMALL,
+        markerscale=1.5,
+        frameon=False,
+    )
+    legend.get_title().set_multialignment("center")
+    disable_math(legend)
+
+
+def _edge(mapped: PlaneCodes) -> dict[str, Any]:
+    few = len(mapped.codes) <= _FEW
+    return {"s": 16 if few else 8, "edgecolors": "black", "linewidths": 0.7 if few else 0.45, "zorder": 4}
 
 
 def _draw_scale(ax: Axes, mapped: PlaneCodes, factor: Factor) -> PathCollection:
@@ -131,7 +157,7 @@ def _draw_scale(ax: Axes, mapped: PlaneCodes, factor: Factor) -> PathCollection:
     edge = {"linewidths": 0.3, "edgecolors": "0.4"} if factor.circular else {"linewidths": 0}  # twilight has white
     x, y = mapped.codes.T
     shaded = ax.scatter(x, y, c=factor.values.astype(float), s=5, cmap=colours, rasterized=True, **edge)
-    ax.scatter(*mapped.codes[mapped.marked].T, facecolors="none", **_EDGE)
+    ax.scatter(*mapped.codes[mapped.marked].T, facecolors="none", **_edge(mapped))
     return shaded
 
 
@@ -148,7 +174,7 @@ def _draw_classes(ax: Axes, mapped: PlaneCodes, factor: Factor | None) -> None:
                 y,
                 MARKERS[number % 8],
                 color=PALETTE[0] if factor is None else _CLASS_COLOURS[number % 10],
-                markersize=2.5 if len(marked) > 500 else 4,
+                markersize=4 if len(marked) <= _FEW else 2.5,
                 markeredgewidth=0,
                 alpha=0.8,
                 label=None if turn or factor is None else str(kind),
@@ -156,7 +182,7 @@ def _draw_classes(ax: Axes, mapped: PlaneCodes, factor: Factor | None) -> None:
             )
     for number, chosen in enumerate(of_kind):
         colour = PALETTE[0] if factor is None else _CLASS_COLOURS[number % 10]
-        ax.scatter(*mapped.codes[chosen & marked].T, color=colour, marker=MARKERS[number % 8], **_EDGE)
+        ax.scatter(*mapped.codes[chosen & marked].T, color=colour, marker=MARKERS[number % 8], **_edge(mapped))
 
 
 def _draw_histogram(ax: Axes, codes: Floats, factor: Factor | None) -> None:

@@ -24,9 +24,10 @@ def signal_reconstructions(x: Values, x_hat: Mapping[str, Values], on: Figure | 
     for row, (name, signals) in enumerate(x_hat.items()):
         for column in range(n):
             ax = grid[row][column]
-            for channel, channel_hat in zip(x[column], signals[column], strict=True):
+            for number, (channel, channel_hat) in enumerate(zip(x[column], signals[column], strict=True)):
+                colour = line_style(row if len(x_hat) > 1 else number)[0]  # one system: a colour for each channel
                 ax.plot(channel, color="0.72", linewidth=1.8)
-                ax.plot(channel_hat, color=line_style(row)[0], linewidth=1.0)
+                ax.plot(channel_hat, color=colour, linewidth=1.0)
             ax.set_xticks([])
             ax.tick_params(labelsize=SMALL - 1)
         grid[row][0].set_ylabel(wrapped(name), fontsize=SMALL, rotation=0, ha="right", va="center", parse_math=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import matplotlib
@@ -72,13 +73,13 @@ def panels(n: int, across: int, width: float, height: float) -> tuple[Figure, li
 
 
 def wrapped(name: str, width: int = 26) -> str:
-    r"""Break a name after spaces, commas and colons into lines of about ``width`` characters.
+    r"""Break a name after spaces, commas, colons, underscores and slashes into lines of about ``width`` characters.
 
     >>> wrapped("wise_ale:prior_weight=1,estimator=mc", 24)
     'wise_ale:prior_weight=1,\nestimator=mc'
     """
     lines = [""]
-    for piece in re.findall(r"[^ ,:]*[ ,:]?", name):
+    for piece in re.findall(r"[^ ,:_/]*[ ,:_/]|[^ ,:_/]+$", name):
         if lines[-1] and len(lines[-1] + piece.rstrip()) > width:
             lines.append("")
         lines[-1] += piece
@@ -96,12 +97,17 @@ def disable_math(legend: Legend) -> None:
         text.set_parse_math(False)
 
 
+def legend_columns(names: Sequence[str], width: float) -> int:
+    """Columns of a legend that fit into a width in inches."""
+    points = max(map(len, names)) * 0.62 * SMALL + 42  # average letter width, plus the line sample and gaps
+    return max(1, min(len(names), int(72 * width / points)))
+
+
 def legend_below(figure: Figure | SubFigure, ax: Axes) -> None:
     """Add the legend of ``ax`` below the figure, in as many columns as fit; a whole figure grows by its height."""
     handles, names = ax.get_legend_handles_labels()
     width, height = figure.bbox.width / root(figure).dpi, figure.bbox.height / root(figure).dpi
-    points = max(map(len, names)) * 0.62 * SMALL + 42  # average letter width, plus the line sample and gaps
-    columns = max(1, min(len(names), int(72 * width / points)))
+    columns = legend_columns(names, width)
     if isinstance(figure, Figure):
         figure.set_size_inches(width, height + math.ceil(len(names) / columns) * 1.45 * SMALL / 72)
     legend = figure.legend(handles, names, loc="outside lower center", ncols=columns, fontsize=SMALL, frameon=False)
