@@ -33,10 +33,10 @@ def posterior_pictures(folder: Folder, models: Models, all_rows: Models) -> list
     return [folder.save(posterior_contours(codes), "posteriors", caption)]
 
 
-def map_picture(folder: Folder, all_rows: Models) -> SavedFigure:
-    """Draw a map of the codes of all rows, coloured by the first factor if there is any."""
-    some = next(iter(all_rows.values()))
-    made = {name: plane_codes(one) for name, one in all_rows.items()}
+def map_picture(folder: Folder, models: Models) -> SavedFigure:
+    """Draw a map of the codes, coloured by the first factor if there is any."""
+    some = next(iter(models.values()))
+    made = {name: plane_codes(one) for name, one in models.items()}
     factor = None
     if some.factors:
         name = next(iter(some.factors))
@@ -46,7 +46,8 @@ def map_picture(folder: Folder, all_rows: Models) -> SavedFigure:
     marked = made[next(iter(made))].marked
     edge = f"; the {marked.sum():,} that were not learned from have a black edge" if marked.any() else ""
     scale = "The dashed circle has radius 2" + (" in all: each panel has its own scale." if len(made) > 1 else ".")
-    caption = f"Mean codes of {len(some.rows):,} rows{by}{which}{edge}. {scale if some.model.latent_dim > 1 else ''}"
+    rows = f"{len(some.rows):,} {'unseen ' if some.unseen is None else ''}rows"
+    caption = f"Mean codes of {rows}{by}{which}{edge}. {scale if some.model.latent_dim > 1 else ''}"
     return folder.save(latent_map(made, factor), "latent_map", caption.strip())
 
 

@@ -47,7 +47,10 @@ def run_curves(folder: Folder, metrics: Sequence[EpochRecord]) -> SavedFigure:
 
 
 def model_pictures(folder: Folder, runs: Mapping[str, OpenRun], seed: int, *, brief: bool = False) -> list[SavedFigure]:
-    """Draw every figure that applies; ``brief`` draws reconstructions, samples, traversals and the latent map alone."""
+    """Draw every figure that applies; ``brief`` draws reconstructions, samples, traversals and the latent map alone.
+
+    The map shows all rows, or in a comparison the unseen ones, if there are as many as a map shows.
+    """
     all_rows = {name: run.all_rows(POINTS_SHOWN) for name, run in runs.items()}
     some = next(iter(all_rows.values()))
     unseen = some.unseen is None or some.unseen.any()
@@ -57,7 +60,8 @@ def model_pictures(folder: Folder, runs: Mapping[str, OpenRun], seed: int, *, br
     else:
         decoded = decoded_pictures(folder, models, seed, brief=brief)
     posteriors = [] if brief else posterior_pictures(folder, models, all_rows)
-    return [*decoded, *posteriors, map_picture(folder, all_rows)]
+    many = len(next(iter(models.values())).rows) >= POINTS_SHOWN
+    return [*decoded, *posteriors, map_picture(folder, models if many and not brief else all_rows)]
 
 
 def brief_spec(objective: str) -> str:

@@ -63,20 +63,11 @@ def column_reconstructions(
     counted = marked if marked.any() else ~marked
     for column, ax in enumerate(axes):
         ax.axline((0, 0), slope=1, color="0.6", linewidth=0.8, linestyle=(0, (4, 3)), zorder=0)
-        for number, (name, values) in enumerate(x_hat.items()):
+        for number, values in enumerate(x_hat.values()):
             colour, marker = point_style(number)
             observed, found = scale(x)[:, column], scale(values)[:, column]
-            label = name if len(x_hat) > 1 else "learned from"
             style: dict[str, Any] = {"color": colour, "markeredgewidth": 0, "rasterized": True}
-            ax.plot(
-                observed[~marked],
-                found[~marked],
-                ".",
-                markersize=2.5,
-                alpha=0.5,
-                label=label,
-                **style,
-            )
+            ax.plot(observed[~marked], found[~marked], ".", markersize=2.5, alpha=0.5, **style)
             ax.plot(observed[marked], found[marked], marker, markersize=4, alpha=0.9, **style)
         title = wrapped(names[column], 22)
         if len(x_hat) == 1:
@@ -87,10 +78,8 @@ def column_reconstructions(
         ax.set_ylabel("reconstructed", fontsize=SMALL)
     for ax in axes[-_ACROSS:]:
         ax.set_xlabel("observed", fontsize=SMALL)
-    if marked.any():
-        axes[0].plot([], [], "o", color="0.3", markersize=4, label="not learned from")
     if len(x_hat) > 1 or marked.any():
-        legend_below(figure, axes[0])
+        _add_key(figure, axes[0], list(x_hat), bool(marked.any()))
     return root(figure)
 
 
@@ -119,6 +108,16 @@ def _panels(on: Figure | SubFigure | None, n: int, height: float) -> tuple[Figur
     across = min(_ACROSS, n)
     figure = canvas(on, 1.9 * across, height * math.ceil(n / across) + 0.4)
     return figure, axes_grid(figure, n, across)
+
+
+def _add_key(figure: Figure | SubFigure, ax: Axes, systems: Sequence[str], marked: bool) -> None:
+    """A legend of the systems, if there are several, and of the two sizes of markers."""
+    for number, name in enumerate(systems if len(systems) > 1 else []):
+        colour, marker = point_style(number)
+        ax.plot([], [], marker, color=colour, markersize=4, markeredgewidth=0, label=name)
+    if marked:
+        ax.plot([], [], "o", color="0.3", markersize=4, label="large: not learned from")
+    legend_below(figure, ax)
 
 
 def _density(values: Table, bins: Table) -> Table:

@@ -20,7 +20,7 @@ def correlation_matrices(tables: Mapping[str, Table], columns: Sequence[str] = (
     across = min(3, len(tables))
     down = math.ceil(len(tables) / across)
     figure = new_figure(side * across + longest + 0.9, (side + 0.3) * down + longest + 0.2)
-    grid = figure.subplots(down, across, squeeze=False, sharex=True, sharey=True)
+    grid = figure.subplots(down, across, squeeze=False, sharey=True)
     for number, ax in enumerate(grid.flat):
         if number >= len(tables):
             ax.set_axis_off()
@@ -28,7 +28,10 @@ def correlation_matrices(tables: Mapping[str, Table], columns: Sequence[str] = (
         name, values = list(tables.items())[number]
         shown = ax.imshow(_correlation(values[:, : len(names)]), cmap="RdBu_r", vmin=-1, vmax=1)
         ax.set_title(wrapped(name), fontsize=SMALL + 1, parse_math=False)
-        ax.set_xticks(range(len(names)), names, rotation=90, fontsize=SMALL - 1, parse_math=False)
+        below = number + across < len(tables)  # a matrix with the same names
+        ax.set_xticks(
+            range(len(names)), [""] * len(names) if below else names, rotation=90, fontsize=SMALL - 1, parse_math=False
+        )
         ax.set_yticks(range(len(names)), names, fontsize=SMALL - 1, parse_math=False)
     bar = figure.colorbar(shown, ax=grid, shrink=0.8, pad=0.02)
     bar.set_label("correlation", fontsize=SMALL)
