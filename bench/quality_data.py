@@ -151,8 +151,14 @@ def images(known: Mnist, *folders: Path) -> tuple[Rows, Rows]:
             continue
         assert found.test is not None
         train, test = found.train, found.test
-        return (train.x[:6000], train.factors["label"][:6000]), (test.x[:2000], test.factors["label"][:2000])
+        first, second = brightness(train.x[:6000]), brightness(test.x[:2000])
+        return (first, train.factors["label"][:6000]), (second, test.factors["label"][:2000])
     raise DataError(f"not in {' or '.join(map(str, folders))}: run `wiseale data fetch {known.files.name}`")
+
+
+def brightness(pixels: Array) -> Array:
+    """Bytes as numbers from 0 to 1: ``AutoEncoder`` reads bytes so and returns what it reads."""
+    return (pixels / 255).astype(np.float32)
 
 
 def portraits() -> Rows:
@@ -161,7 +167,7 @@ def portraits() -> Rows:
     pixels = [decode(str(path), form) for path in sorted(folder.glob("*.jpg"))]
     if not pixels:
         raise DataError(f"no photographs (*.jpg) in {folder}")
-    return np.frombuffer(b"".join(pixels), np.uint8).reshape(-1, 3, 32, 32), None
+    return brightness(np.frombuffer(b"".join(pixels), np.uint8).reshape(-1, 3, 32, 32)), None
 
 
 def digits() -> Rows:

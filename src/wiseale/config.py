@@ -227,6 +227,11 @@ class TrainConfig(Settings):
         minimum=0,
         below=1,
     )
+    watch_every: int | None = setting(
+        None,
+        "epochs between two measurements of the held-out loss (default: 1, more where epochs are short)",
+        minimum=1,
+    )
     init_from: str | None = setting(None, "start from the weights of this finished run or model")
     seed: int = setting(0, "every random draw of the run follows from it", minimum=0)
     processes: int | None = setting(None, "processes that share each batch, on this machine", minimum=1)

@@ -12,7 +12,17 @@ import torch
 from torch import Tensor
 
 Purpose = Literal[
-    "weights", "held out", "order", "noise", "held-out noise", "objective", "critic", "binarize", "evaluate", "sample"
+    "weights",
+    "start",
+    "held out",
+    "order",
+    "noise",
+    "held-out noise",
+    "objective",
+    "critic",
+    "binarize",
+    "evaluate",
+    "sample",
 ]
 
 

@@ -45,13 +45,13 @@ def test_every_real_number_is_kept_exactly_in_float32_or_float64(tmp_path: Path,
 
 @pytest.mark.parametrize(
     ("shape", "network", "scaling"),
-    [((30, 5), "mlp", "columns"), ((30, 2, 16), "conv1d", "global"), ((30, 1, 8, 8), "conv2d", "global")],
+    [((30, 5), "mlp", "columns"), ((30, 2, 16), "mlp", "global"), ((30, 1, 8, 8), "mlp", "global")],
 )
 def test_settings_follow_from_shape_and_range(
     tmp_path: Path, shape: tuple[int, ...], network: str, scaling: str
 ) -> None:
     real = load_path(saved(tmp_path, RNG.normal(size=shape)))
-    assert (real.preset.network, real.preset.likelihood, real.scaling) == (network, "gaussian", scaling)
+    assert (real.preset.network, real.preset.likelihood, real.scaling) == (network, "gaussian:x_sigma=learned", scaling)
     assert real.test is None
     assert real.preset.batch_size == 30
     binary = load_path(saved(tmp_path, RNG.integers(0, 2, shape).astype(bool)))
@@ -62,12 +62,12 @@ def test_settings_follow_from_shape_and_range(
 def test_what_was_chosen_is_said_in_one_line(tmp_path: Path) -> None:
     signals = load_path(saved(tmp_path, RNG.normal(size=(1200, 1, 16))))
     assert describe(signals) == (
-        "1,200 rows, signals of 1 channel and 16 samples; network conv1d, likelihood gaussian, "
+        "1,200 rows, signals of 1 channel and 16 samples; network mlp, likelihood gaussian:x_sigma=learned, "
         "latent dimension 8, standardised as a whole"
     )
     assert "rows, 5 columns; network mlp" in describe(load_path(saved(tmp_path, RNG.normal(size=(20, 5)))))
     masks = load_path(saved(tmp_path, RNG.integers(0, 2, (20, 3, 8, 9))))
-    assert "images of 3 channels, 8 by 9 pixels; network conv2d, likelihood bernoulli" in describe(masks)
+    assert "images of 3 channels, 8 by 9 pixels; network mlp, likelihood bernoulli" in describe(masks)
 
 
 def test_one_value_other_than_0_and_1_makes_it_gaussian(tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ def test_one_value_other_than_0_and_1_makes_it_gaussian(tmp_path: Path) -> None:
     x[::2] = 1
     assert load_path(saved(tmp_path, x)).preset.likelihood == "bernoulli"
     x[49, 3] = 0.5
-    assert load_path(saved(tmp_path, x)).preset.likelihood == "gaussian"
+    assert load_path(saved(tmp_path, x)).preset.likelihood == "gaussian:x_sigma=learned"
 
 
 @pytest.mark.parametrize(("features", "latent_dim"), [(1, 1), (2, 1), (3, 1), (4, 2), (17, 8), (1000, 8)])
@@ -86,7 +86,7 @@ def test_latent_dim_is_half_the_features_and_at_most_8(tmp_path: Path, features:
 def test_images_of_8_bits_stay_8_bits(tmp_path: Path) -> None:
     grey = load_path(saved(tmp_path, RNG.integers(0, 256, (10, 1, 8, 8), np.uint8)))
     assert grey.train.x.dtype == np.uint8
-    assert (grey.train.reading, grey.preset.likelihood, grey.scaling) == ("unit", "gaussian", "global")
+    assert (grey.train.reading, grey.preset.likelihood, grey.scaling) == ("unit", "gaussian:x_sigma=learned", "global")
     ink = load_path(saved(tmp_path, RNG.choice(np.array([0, 255], np.uint8), (10, 1, 8, 8))))
     assert (ink.train.reading, ink.preset.likelihood, ink.scaling) == ("unit", "bernoulli", "none")
     mask = load_path(saved(tmp_path, RNG.integers(0, 2, (10, 1, 8, 8), np.uint8)))

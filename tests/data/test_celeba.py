@@ -202,7 +202,7 @@ def test_tables_that_do_not_fit_are_one_line(root, table, change, message):
 def test_other_sizes_get_another_network_and_a_full_name(root):
     dataset = load(root, "celeba:size=32,channels=1")
     assert dataset.x_shape == (1, 32, 32)
-    assert dataset.preset.network == "conv2d"
+    assert dataset.preset.network == "conv2d:start=none"
     assert build("dataset", dataset.name) == build("dataset", "celeba:size=32,channels=1")
 
 

@@ -33,7 +33,8 @@ def test_columns_and_labels_by_name(tmp_path: Path) -> None:
     assert dataset.columns == ("qty", "price")
     assert dataset.train.x.tolist() == [[2, 1.5], [3, 2.5], [5, -1000]]
     assert dataset.train.factors["region"].tolist() == ["north", "south", "north"]
-    assert (dataset.preset.network, dataset.preset.likelihood, dataset.scaling) == ("mlp", "gaussian", "columns")
+    assert (dataset.preset.network, dataset.preset.likelihood) == ("mlp", "gaussian:x_sigma=learned")
+    assert dataset.scaling == "columns"
     assert dataset.test is None
     assert dataset.name == f"{tmp_path}/sales.csv:columns=qty,price,labels=region"
 

@@ -24,7 +24,7 @@ from sklearn.utils import estimator_checks
 import wiseale
 from wiseale import AutoEncoder, load, registry
 from wiseale.cli import main
-from wiseale.data.defaults import LEAST_STEPS, MOST_STEPS, choose_epochs
+from wiseale.data.defaults import MOST_STEPS, PATIENCE_STEPS, UNWATCHED_STEPS, WATCH_STEPS, choose_length
 from wiseale.errors import ModelFileError, WiseAleError
 from wiseale.networks.model import IdentityStandardizer
 from wiseale.objectives import make_objective, objective_names
@@ -114,9 +114,9 @@ def test_networks_and_likelihoods_are_chosen_from_the_data_and_shown():
     for x, network, likelihood in (
         (X, "mlp", "gaussian"),
         (binary, "mlp", "bernoulli"),
-        (SIGNALS, "conv1d", "gaussian"),
-        (IMAGES, "conv2d", "gaussian"),
-        (IMAGES // 128, "conv2d", "bernoulli"),
+        (SIGNALS, "mlp", "gaussian"),
+        (IMAGES, "mlp", "gaussian"),
+        (IMAGES // 128, "mlp", "bernoulli"),
     ):
         est = AutoEncoder(max_epochs=1, random_state=0).fit(x)
         assert est.network_.startswith(network)
@@ -232,22 +232,36 @@ def test_early_stopping_takes_the_best_epoch():
 @pytest.mark.parametrize(
     ("n", "steps_per_epoch"), [(2, 1), (200, 2), (1797, 25), (64_000, 900), (2_000_000, 28_125), (10**8, 1_406_250)]
 )
-def test_auto_trains_between_3000_and_30000_steps_up_to_whole_epochs(n, steps_per_epoch):
+def test_auto_counts_in_steps_up_to_whole_epochs(n, steps_per_epoch):
     assert steps_per_epoch == max(1, (n - round(0.1 * n)) // 64)
-    epochs, patience = choose_epochs(None, "auto", steps_per_epoch, watched=True)
-    assert patience * steps_per_epoch >= LEAST_STEPS > (patience - 1) * steps_per_epoch
-    assert epochs * steps_per_epoch >= MOST_STEPS > (epochs - 1) * steps_per_epoch
-    assert choose_epochs(None, "auto", steps_per_epoch, watched=False) == (patience, None)
-    assert choose_epochs(7, "auto", steps_per_epoch, watched=True) == (7, None)
-    assert choose_epochs(None, 4, steps_per_epoch, watched=True) == (epochs, 4)
-    assert choose_epochs(7, 4, steps_per_epoch, watched=True) == (7, 4)
+
+    def chosen(*asked, watched=True):
+        length = choose_length(*asked, steps_per_epoch, watched=watched)
+        return length.max_epochs, length.patience, length.watch_every
+
+    def covers(epochs, steps):
+        return epochs * steps_per_epoch >= steps > (epochs - 1) * steps_per_epoch
+
+    epochs, patience, watch_every = chosen(None, "auto")
+    assert covers(epochs, MOST_STEPS)
+    assert covers(patience, PATIENCE_STEPS)
+    assert watch_every == 1 or watch_every * steps_per_epoch <= WATCH_STEPS
+    unwatched = chosen(None, "auto", watched=False)
+    assert covers(unwatched[0], UNWATCHED_STEPS)
+    assert unwatched[1:] == (None, 1)
+    assert chosen(7, "auto") == (7, None, 1)
+    assert chosen(None, 4) == (epochs, 4, 1)
+    assert chosen(7, 4) == (7, 4, 1)
 
 
 def test_auto_by_itself(monkeypatch):
-    monkeypatch.setattr("wiseale.data.defaults.LEAST_STEPS", 30)
+    monkeypatch.setattr("wiseale.data.defaults.PATIENCE_STEPS", 30)
     monkeypatch.setattr("wiseale.data.defaults.MOST_STEPS", 100)
+    monkeypatch.setattr("wiseale.data.defaults.UNWATCHED_STEPS", 30)
     est = AutoEncoder(network="mlp:hidden=8", batch_size=18, random_state=0).fit(X)  # 54 rows to train on
     assert 10 <= est.n_epochs_ <= 34
+    watched = [record["epoch"] for record in est.history_ if "held_out_loss" in record]
+    assert watched[:2] == [6, 12]  # every 18 of its 3 steps an epoch, at the most 20
     few = AutoEncoder(network="mlp:hidden=8", random_state=0).fit(X[:4])  # nothing can be held out
     assert few.n_epochs_ == 30
     assert "held_out_loss" not in few.history_[0]
@@ -258,7 +272,9 @@ def test_verbose_says_what_was_chosen(capsys):
     assert capsys.readouterr().out == ""
     quick(verbose=2).fit(X)
     lines = capsys.readouterr().out.splitlines()
-    assert "60 rows, 5 columns; network mlp:hidden=8, likelihood gaussian, latent dimension 2" in lines[0]
+    assert (
+        "60 rows, 5 columns; network mlp:hidden=8, likelihood gaussian:x_sigma=learned, latent dimension 2" in lines[0]
+    )
     assert lines[1].startswith("epoch 1/2: loss ")
     assert len(lines) == 3
 
@@ -415,6 +431,6 @@ def test_the_command_line_and_the_estimator_train_the_same_model(tmp_path, capsy
         assert torch.equal(ours, theirs), name
     np.testing.assert_array_equal(loaded.transform(x), est.transform(x))
     assert loaded.history_ == est.history_
-    assert (loaded.lr, loaded.batch_size, loaded.random_state) == (1e-3, 8, 0)
+    assert (loaded.lr, loaded.batch_size, loaded.random_state) == (5e-4, 8, 0)
     again = clone(loaded).fit(x)
     np.testing.assert_array_equal(again.transform(x), est.transform(x))

@@ -107,6 +107,7 @@ def test_sigma_heads():
         torch.nn.init.ones_(head.sigma.weight)
     assert torch.all(relu(features).sigma == 1e-3)
     torch.testing.assert_close(softplus(features).sigma, torch.full((2, 2), 1e-4))
+    relu.initialise("glorot")
     assert torch.all(relu.sigma.bias == 1)
 
 

@@ -1,14 +1,14 @@
 """Defaults for people's own data, the same for files and for arrays: reading, likelihood, scaling, network, length.
 
 ``wiseale train data.csv`` and ``AutoEncoder().fit(X)`` both make their dataset with :func:`make_dataset`, suit it to
-the likelihood with :func:`suit` and choose the length of training with :func:`choose_epochs`.
+the likelihood with :func:`suit` and choose the length of training with :func:`choose_length`.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -25,13 +25,19 @@ if TYPE_CHECKING:  # likelihoods import torch, which finding out whether a path 
 HELD_OUT = 0.1
 """Part of the rows of people's own data that is not learned from but watched for early stopping."""
 
-LEAST_STEPS = 3_000
-"""Optimiser steps to train for at least; training ends once that many have passed without a better held-out loss."""
+PATIENCE_STEPS = 800
+"""Optimiser steps without a better held-out loss after which training ends."""
+
+WATCH_STEPS = 20
+"""Optimiser steps between two measurements of the held-out loss, where an epoch is shorter."""
+
+UNWATCHED_STEPS = 3_000
+"""Optimiser steps to train for where no held-out loss says when to stop."""
 
 MOST_STEPS = 30_000
 """Optimiser steps after which training ends at the latest, rounded up to whole epochs."""
 
-_NETWORKS = {2: "mlp", 3: "conv1d", 4: "conv2d"}
+_NETWORK = "mlp"  # as good as convolutions on the sets measured, and several times faster: docs/defaults.md
 _LISTED = 5  # constant columns named in the description
 
 
@@ -86,14 +92,14 @@ def choose_reading(x: Array) -> Reading:
 
 
 def choose_preset(shape: tuple[int, ...], *, binary: bool) -> Preset:
-    """Network by the number of axes, Bernoulli for two values, half as many codes as features and at most 8."""
+    """Bernoulli for two values, else Gaussian with learned noise; half as many codes as features, at most 8."""
     return Preset(
-        network=_NETWORKS[len(shape)],
-        likelihood="bernoulli" if binary else "gaussian",
+        network=_NETWORK,
+        likelihood="bernoulli" if binary else "gaussian:x_sigma=learned",
         latent_dim=min(8, max(1, math.prod(shape[1:]) // 2)),
         batch_size=min(64, shape[0]),
         max_epochs=None,
-        lr=1e-3,
+        lr=5e-4,
         held_out=HELD_OUT,
     )
 
@@ -125,25 +131,48 @@ def check_values(rows: Rows, family: LikelihoodFamily) -> None:
     check_support(family, min(low for low, _ in extremes), max(high for _, high in extremes))
 
 
-def choose_epochs(
-    max_epochs: int | None, patience: int | Literal["auto"] | None, steps_per_epoch: int, *, watched: bool
-) -> tuple[int, int | None]:
-    """Epochs to train at the most, and epochs to wait for a better held-out loss (None: no early stopping).
+@dataclass(frozen=True)
+class Length:
+    """How long to train, in epochs.
 
-    With neither given, training ends once :data:`LEAST_STEPS` steps have brought nothing better, and after
-    :data:`MOST_STEPS` at the latest; both are rounded up to whole epochs. Where early stopping is off, or nothing is
-    held out to watch, it lasts LEAST_STEPS. If ``max_epochs`` is given and the patience is not, it lasts that long.
-
-    >>> choose_epochs(None, "auto", 100, watched=True)
-    (300, 30)
-    >>> choose_epochs(20, "auto", 100, watched=True)
-    (20, None)
+    Attributes:
+        max_epochs: at the most.
+        patience: to wait for a better held-out loss; None: no early stopping.
+        watch_every: between two measurements of the held-out loss.
     """
-    least = math.ceil(LEAST_STEPS / steps_per_epoch)
-    wait = (least if watched and max_epochs is None else None) if patience == "auto" else patience
+
+    max_epochs: int
+    patience: int | None
+    watch_every: int
+
+
+def choose_length(
+    max_epochs: int | None, patience: int | Literal["auto"] | None, steps_per_epoch: int, *, watched: bool
+) -> Length:
+    """The length of training in whole epochs, for what the user leaves open.
+
+    With neither ``max_epochs`` nor a patience given, training ends once :data:`PATIENCE_STEPS` steps have brought
+    nothing better, and after :data:`MOST_STEPS` at the latest; the held-out loss is measured every :data:`WATCH_STEPS`
+    steps, or after every epoch if that is longer. Where early stopping is off, or nothing is held out to watch, it
+    lasts :data:`UNWATCHED_STEPS`. If ``max_epochs`` is given and the patience is not, it lasts that long.
+
+    >>> choose_length(None, "auto", 100, watched=True)
+    Length(max_epochs=300, patience=8, watch_every=1)
+    >>> choose_length(20, "auto", 100, watched=True)
+    Length(max_epochs=20, patience=None, watch_every=1)
+    """
+
+    def epochs(steps: int) -> int:
+        return math.ceil(steps / steps_per_epoch)
+
+    watch_every = 1
+    if patience == "auto":
+        automatic = watched and max_epochs is None
+        patience = epochs(PATIENCE_STEPS) if automatic else None
+        watch_every = max(1, WATCH_STEPS // steps_per_epoch) if automatic else 1
     if max_epochs is None:
-        max_epochs = math.ceil(MOST_STEPS / steps_per_epoch) if wait is not None else least
-    return max_epochs, wait
+        max_epochs = epochs(UNWATCHED_STEPS if patience is None else MOST_STEPS)
+    return Length(max_epochs, patience, watch_every)
 
 
 def describe(dataset: Dataset) -> str:

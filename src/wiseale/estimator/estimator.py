@@ -52,13 +52,13 @@ class AutoEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     Args:
         objective: which system: a name with settings (``"wise_ale:prior_weight=1"``) or an objective.
         latent_dim: size of the code.
-        network: ``"auto"`` (``mlp``, ``conv1d`` or ``conv2d`` by the shape of X), or a name with settings.
+        network: ``"auto"`` (``mlp``), or a name with settings (``"conv2d:channels=32,64"``).
         likelihood: ``"auto"`` (Bernoulli if every value is 0 or 1, or 0 or 255 in uint8 images, else Gaussian), or a
             name with settings.
         standardize: by which mean and scale, inside the model: ``"columns"``, ``"global"``, ``"none"``, or ``"auto"``
             (tables by columns, signals and images by one; not with a Bernoulli likelihood).
         batch_size: observations per step; ``"auto"`` is 64, or all if there are fewer.
-        max_epochs: passes over the data; ``"auto"`` trains until 3,000 steps have brought no better held-out loss, and
+        max_epochs: passes over the data; ``"auto"`` trains until 800 steps have brought no better held-out loss, and
             for 30,000 steps at the most.
         lr: learning rate of Adam.
         prior_warmup: epochs over which the prior's weight grows from 0 to its value.
@@ -92,7 +92,7 @@ class AutoEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         standardize: str = "auto",
         batch_size: Any = "auto",
         max_epochs: Any = "auto",
-        lr: float = 1e-3,
+        lr: float = 5e-4,
         prior_warmup: float = 0.0,
         max_grad_norm: float | None = None,
         patience: Any = "auto",

@@ -14,6 +14,7 @@ from torch import Tensor
 from wiseale.config import TrainConfig
 from wiseale.data import Dataset, Rows, load_dataset
 from wiseale.data.dataset import Array
+from wiseale.data.defaults import check_values
 from wiseale.data.reading import interpret
 from wiseale.errors import DataError, RunError
 from wiseale.models.inference import Codec
@@ -112,6 +113,7 @@ class OpenRun:
         return replace(self._encoded(rows, "all rows"), unseen=~np.isin(chosen, learned))
 
     def _encoded(self, rows: Rows, split: str) -> Encoded:
+        check_values(rows, self.codec.model.family)
         return Encoded.of(self.codec, binarized(rows, self.settings.seed), split, self.dataset.circular)
 
 

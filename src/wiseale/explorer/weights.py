@@ -24,7 +24,7 @@ import torch
 from torch import Tensor, nn
 
 from wiseale.errors import ConfigError
-from wiseale.likelihoods import BernoulliFamily, GaussianFamily
+from wiseale.likelihoods import BernoulliFamily, GaussianFamily, LearnedNoise
 from wiseale.models.inference import Codec
 from wiseale.networks.model import IdentityStandardizer, Model
 from wiseale.networks.same_padding import Pointwise, SameConvTranspose
@@ -65,7 +65,7 @@ def describe(codec: Codec) -> tuple[dict[str, Any], bytes]:
         NoDescriptionError: for a layer or likelihood that decoder.js cannot run.
     """
     model, weights = codec.model, _Weights()
-    nodes = [_node(model.decoder, weights), *_mean(model), *_units(model, weights)]
+    nodes = [_output(model, weights), *_mean(model), *_units(model, weights)]
     description = {
         "latent_dim": model.latent_dim,
         "x_shape": list(model.x_shape),
@@ -89,6 +89,14 @@ def _multiply_adds(node: Node) -> int:
             return int(node["inputs"] * node["outputs"] * math.prod(node["kernel"]) * math.prod(node["size"]))
         case _:
             return 0
+
+
+def _output(model: Model, weights: _Weights) -> Node:
+    """The network's output, to which a linear path, if there is one, is added."""
+    network = _node(model.decoder, weights)
+    if model.linear is None:
+        return network
+    return {"kind": "sum", "branches": [network, _node(model.linear.decoder, weights)]}
 
 
 def _node(module: nn.Module, weights: _Weights) -> Node:
@@ -162,7 +170,7 @@ def _batch_norm(module: nn.BatchNorm1d | nn.BatchNorm2d, weights: _Weights) -> N
 def _mean(model: Model) -> list[Node]:
     """E[x|z] from the decoder's output."""
     match model.family:
-        case GaussianFamily():
+        case GaussianFamily() | LearnedNoise():
             return []
         case BernoulliFamily():
             return [{"kind": "sigmoid"}]

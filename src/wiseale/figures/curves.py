@@ -29,7 +29,8 @@ def training_curves(systems: Mapping[str, Sequence[Records]], part: Literal["tra
     axes = figure.subplots(1, len(PANELS), squeeze=False)[0]
     for (term, title), ax in zip(PANELS, axes, strict=True):
         for number, (name, runs) in enumerate(systems.items()):
-            by_epoch = [epoch for epoch in zip(*runs, strict=False) if all(term in getattr(run, part) for run in epoch)]
+            epochs_of_all = zip(*runs, strict=False)
+            by_epoch = [epoch for epoch in epochs_of_all if all(term in (getattr(run, part) or {}) for run in epoch)]
             epochs = [epoch[0].epoch for epoch in by_epoch]
             values = [[getattr(run, part)[term] for run in epoch] for epoch in by_epoch]
             colour, dash = line_style(number)

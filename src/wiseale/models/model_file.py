@@ -13,14 +13,15 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import nn
 
-from wiseale import config
+from wiseale import config, registry
 from wiseale.data.dataset import Reading
 from wiseale.errors import ModelFileError, WiseAleError
-from wiseale.networks.model import Model, Standardizer, seeded
+from wiseale.networks.model import GenericNetwork, Model, Standardizer, seeded
 from wiseale.objectives import make_objective
 from wiseale.platform.atomic_files import MANIFEST, to_json, verify_directory, write_directory
 
-VERSION = 1
+VERSION = 2
+"""Version 1 had no linear path beside the network; it is read as ``start=none``."""
 _FILES = {"model.safetensors", "config.json"}
 
 
@@ -125,8 +126,11 @@ def _read_config(path: Path) -> ModelConfig:
         raise ModelFileError(f"{path} does not describe a wiseale model") from None
     if kind != "wiseale model":
         raise ModelFileError(f"{path} describes a {kind!r}, not a 'wiseale model'")
-    if version != VERSION:
-        raise ModelFileError(f"{path} has version {version!r}, this wiseale reads version {VERSION}: upgrade wiseale")
+    if version not in (1, VERSION):
+        known = f"this wiseale reads versions 1 to {VERSION}: upgrade wiseale"
+        raise ModelFileError(f"{path} has version {version!r}, {known}")
+    if version == 1 and isinstance(settings.get("network"), str):
+        settings["network"] = _without_linear_path(settings["network"])
     try:
         model_config = ModelConfig(**settings)
         shape, columns = tuple(int(n) for n in model_config.x_shape), tuple(model_config.columns)
@@ -143,5 +147,13 @@ def _read_config(path: Path) -> ModelConfig:
         if columns and shape != (len(columns),):
             raise ValueError
     except (TypeError, ValueError):
-        raise ModelFileError(f"{path} does not follow the schema of version {VERSION}") from None
+        raise ModelFileError(f"{path} does not follow the schema of version {version}") from None
     return ModelConfig(**{**settings, "x_shape": shape, "columns": columns})
+
+
+def _without_linear_path(network: str) -> str:
+    """The spec of a network of version 1, which has none."""
+    name = network.partition(":")[0]
+    if name in registry.names("network") and issubclass(registry.lookup("network", name), GenericNetwork):
+        return f"{network},start=none" if ":" in network else f"{network}:start=none"
+    return network

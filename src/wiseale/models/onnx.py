@@ -105,10 +105,10 @@ class _Encoder(nn.Module):
     def __init__(self, model: Model) -> None:
         super().__init__()
         self.units = _float32_units(model.units)
-        self.body, self.head = model.body, model.head
+        self.model = model
 
     def forward(self, x: Tensor) -> Tensor | tuple[Tensor, Tensor]:
-        posterior = self.head(self.body(self.units(x)))
+        posterior = self.model.encode(self.units(x))
         return posterior.mu if isinstance(posterior, PointPosterior) else (posterior.mu, posterior.sigma)
 
 
@@ -116,10 +116,10 @@ class _Decoder(nn.Module):
     def __init__(self, model: Model) -> None:
         super().__init__()
         self.units = _float32_units(model.units)
-        self.decoder, self.family = model.decoder, model.family
+        self.model = model
 
     def forward(self, z: Tensor) -> Tensor:
-        return self.units.inverse(self.family(self.decoder(z)).mean)
+        return self.units.inverse(self.model.decode(z).mean)
 
 
 def _write(module: nn.Module, example: Tensor, name: str, outputs: tuple[str, ...], path: Path) -> None:

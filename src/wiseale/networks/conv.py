@@ -11,13 +11,13 @@ from torch import nn
 
 from wiseale.config import setting
 from wiseale.errors import ConfigError
-from wiseale.networks.model import NetworkSettings, Pair
+from wiseale.networks.model import GenericNetwork, Pair
 from wiseale.networks.same_padding import SameConv, SameConvTranspose, same_size
 from wiseale.networks.stack import Stack
 
 
 @dataclass(frozen=True)
-class _Conv(NetworkSettings):
+class _Conv(GenericNetwork):
     """Stride-2 SAME convolutions with ReLU, one hidden layer, heads; the decoder mirrors it to exactly x's shape."""
 
     channels: tuple[int, ...] = setting((32, 64, 64, 128), "filters of each stride-2 layer", minimum=1)

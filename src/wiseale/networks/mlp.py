@@ -10,11 +10,11 @@ from typing import ClassVar
 from torch import nn
 
 from wiseale.config import setting
-from wiseale.networks.model import NetworkSettings, Pair
+from wiseale.networks.model import GenericNetwork, Pair
 
 
 @dataclass(frozen=True)
-class Mlp(NetworkSettings):
+class Mlp(GenericNetwork):
     """x flattened → hidden layers with ReLU → heads; the decoder runs the same widths backwards."""
 
     hidden: tuple[int, ...] = setting((256, 256), "widths of the hidden layers", minimum=1)

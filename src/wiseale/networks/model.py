@@ -14,6 +14,8 @@ from torch.nn import functional as F
 
 from wiseale.config import Settings, setting
 from wiseale.likelihoods import Likelihood, LikelihoodFamily
+from wiseale.networks.initial_weights import Init, initialise
+from wiseale.networks.linear_path import LinearPath, zero_last_layer
 from wiseale.posterior import PointPosterior, Posterior
 from wiseale.priors import OwnPrior, StandardNormal
 
@@ -31,21 +33,39 @@ class Pair:
 
 @dataclass(frozen=True)
 class NetworkSettings(Settings):
-    """Base of every network's settings; how the encoder computes sigma is common to all."""
+    """Base of every network's settings: how the encoder computes sigma, and what the weights start from."""
 
     sigma_activation: SigmaActivation = setting("softplus", "makes the posterior's standard deviation positive")
     sigma_min: float = setting(1e-4, "floor of the posterior's standard deviation", above=0)
+    init: Init = setting("glorot", "initial weights")
 
     example_shape: ClassVar[tuple[int, ...]]
     """A shape of x that the network accepts; the contract tests build it for this shape."""
+
+    @property
+    def has_linear_path(self) -> bool:
+        """Whether a linear auto-encoder is added to the network, see :class:`GenericNetwork`."""
+        return False
 
     @abstractmethod
     def pair(self, x_shape: tuple[int, ...], latent_dim: int) -> Pair:
         """Freshly initialised modules for observations of this shape."""
 
 
+@dataclass(frozen=True)
+class GenericNetwork(NetworkSettings):
+    """Base of the networks for people's own data, which may start where principal components end."""
+
+    start: Literal["pca", "none"] = setting("pca", "pca adds a linear path to the network and starts it at PCA")
+
+    @property
+    def has_linear_path(self) -> bool:
+        """Whether a linear auto-encoder is added to the network."""
+        return self.start == "pca"
+
+
 class GaussianHead(nn.Module):
-    """Features (M, F) to a Posterior: mu is linear, sigma = activation(linear) + sigma_min."""
+    """Features (M, F) to a Posterior: mu is linear (plus ``shift``), sigma = activation(linear) + sigma_min."""
 
     def __init__(self, features: int, latent_dim: int, activation: SigmaActivation, sigma_min: float) -> None:
         super().__init__()
@@ -53,14 +73,26 @@ class GaussianHead(nn.Module):
         self.sigma = nn.Linear(features, latent_dim)
         self.activation = activation
         self.sigma_min = sigma_min
-        if activation == "relu":
+
+    def initialise(self, init: Init) -> None:
+        """Draw the initial weights."""
+        initialise(self, init)
+        if self.activation == "relu":
             nn.init.ones_(self.sigma.bias)  # below 0 a ReLU has no gradient: start away from there
 
-    def forward(self, features: Tensor) -> Posterior:
+    @torch.no_grad()
+    def start_at(self, sigma: Tensor) -> None:
+        """Return mu = 0 (plus the shift) and this sigma, (d_z,), for every x, until trained."""
+        zero_last_layer(self.mu)
+        zero_last_layer(self.sigma)
+        above = (sigma - self.sigma_min).clamp_min(1e-6)
+        self.sigma.bias.copy_(above if self.activation == "relu" else above.expm1().log())
+
+    def forward(self, features: Tensor, shift: Tensor | float = 0.0) -> Posterior:
         """The posteriors of a batch."""
         raw = self.sigma(features)
         positive = F.relu(raw) if self.activation == "relu" else F.softplus(raw)
-        return Posterior(_full_precision(self.mu(features)), _full_precision(positive) + self.sigma_min)
+        return Posterior(_full_precision(self.mu(features) + shift), _full_precision(positive) + self.sigma_min)
 
 
 class PointHead(nn.Module):
@@ -70,9 +102,17 @@ class PointHead(nn.Module):
         super().__init__()
         self.mu = nn.Linear(features, latent_dim)
 
-    def forward(self, features: Tensor) -> PointPosterior:
+    def initialise(self, init: Init) -> None:
+        """Draw the initial weights."""
+        initialise(self, init)
+
+    def start_at(self, sigma: Tensor) -> None:
+        """Return the shift alone, until trained; there is no sigma."""
+        zero_last_layer(self.mu)
+
+    def forward(self, features: Tensor, shift: Tensor | float = 0.0) -> PointPosterior:
         """The codes of a batch."""
-        return PointPosterior(_full_precision(self.mu(features)))
+        return PointPosterior(_full_precision(self.mu(features) + shift))
 
 
 def _full_precision(values: Tensor) -> Tensor:
@@ -137,6 +177,8 @@ class Model(nn.Module):
     Without ``stochastic`` the encoder returns codes alone, as :class:`~wiseale.posterior.PointPosterior`.
 
     Attributes:
+        linear: the linear path beside the network, if it has one.
+        family: makes the likelihood from the decoder's output; a module where its noise is learned.
         units: converts the user's units to the network's and back.
         prior: the objective's own prior over codes, in trained models; None where the prior is N(0, I).
     """
@@ -156,24 +198,34 @@ class Model(nn.Module):
         self.body = pair.body
         self.stochastic = stochastic
         self.sigma_min = network.sigma_min
-        self.head: nn.Module = (
+        self.head: GaussianHead | PointHead = (
             GaussianHead(pair.features, latent_dim, network.sigma_activation, network.sigma_min)
             if stochastic
             else PointHead(pair.features, latent_dim)
         )
         self.decoder = pair.decoder
-        self.family = family
+        self.linear = LinearPath(x_shape, latent_dim) if network.has_linear_path else None
+        self.family: LikelihoodFamily = family.build(x_shape)
+        for part in (self.body, self.decoder):
+            initialise(part, network.init)
+        self.head.initialise(network.init)
         self.units: Standardizer = IdentityStandardizer()
         self.prior: nn.Module | None = None
 
     def encode(self, x: Tensor) -> Posterior:
         """q(z|x) for a batch (M, *x_shape)."""
-        posterior: Posterior = self.head(self.body(x))
+        posterior: Posterior = self.head(self.body(x), self.linear.encode(x) if self.linear else 0.0)
         return posterior
 
     def decode(self, z: Tensor) -> Likelihood:
         """p(x|z) for a batch of codes (M, d_z)."""
-        return self.family(_full_precision(self.decoder(z)))
+        output = self.decoder(z)
+        return self.family(_full_precision(output + self.linear.decode(z) if self.linear else output))
+
+    def encoder_parameters(self) -> list[nn.Parameter]:
+        """The parameters that the posteriors depend on."""
+        linear = list(self.linear.encoder.parameters()) if self.linear else []
+        return [*self.body.parameters(), *self.head.parameters(), *linear]
 
     def sample_prior(self, n: int, generator: torch.Generator | None = None) -> Tensor:
         """Draw n codes from the model's prior, (n, d_z)."""

@@ -20,8 +20,8 @@ class Progress:
         epoch: completed passes over the training data.
         step: completed optimiser steps.
         sums: running sums of the terms over the steps of the unfinished epoch.
-        best_loss: lowest held-out loss so far, after the warm-up.
-        stale_epochs: epochs since then.
+        best_loss: lowest held-out loss so far, at step 0 or after the warm-up.
+        best_epoch: the epoch after which it was measured.
         stopped: early stopping has ended the run.
     """
 
@@ -30,7 +30,6 @@ class Progress:
     sums: dict[str, float] = field(default_factory=dict)
     best_loss: float | None = None
     best_epoch: int = 0
-    stale_epochs: int = 0
     stopped: bool = False
 
 
@@ -61,8 +60,7 @@ class Learner:
         if isinstance(objective, Adversarial):
             optimizers["critic"] = _adversary(critic, objective.critic_lr)
             if objective.encoder_lr is not None:
-                encoder = [*model.body.parameters(), *model.head.parameters()]
-                optimizers["encoder"] = _adversary(encoder, objective.encoder_lr)
+                optimizers["encoder"] = _adversary(model.encoder_parameters(), objective.encoder_lr)
         return cls(model, objective, optimizers)
 
     def finish(self) -> Model:

@@ -72,6 +72,8 @@ def _fit(
     terms_of = average_gradients(lambda x: _terms(learner, x, plan, "noise", progress.step), optimizer, world)
     turns = adversarial_turns(learner, world)
     pending: list[_Step] = []
+    if progress.step == 0 and plan.patience is not None and held_out:
+        _watch(learner, _held_out_terms(learner, held_out, plan, world), plan)
 
     while progress.epoch < plan.max_epochs and not progress.stopped:
         started = time.perf_counter()
@@ -107,8 +109,9 @@ def _fit(
                 means = {name: total / (s + 1) for name, total in progress.sums.items()}
                 journal.step(progress.epoch, s + 1, steps_per_epoch, means)
             if last:
-                held = _held_out_terms(learner, held_out, plan, world) if held_out else None
                 progress.epoch += 1
+                watched = progress.epoch % plan.watch_every == 0 or progress.epoch == plan.max_epochs
+                held = _held_out_terms(learner, held_out, plan, world) if held_out and watched else None
                 progress.sums = {}
                 _watch(learner, held, plan)
                 journal.epoch(
@@ -246,16 +249,15 @@ def _held_out_terms(learner: Learner, held_out: Batches, plan: Plan, world: Worl
 
 
 def _watch(learner: Learner, held_out: Mapping[str, float] | None, plan: Plan) -> None:
-    """Early stopping on the held-out loss, counted only once the warm-up is over."""
+    """Early stopping on the held-out loss: step 0 counts, then every epoch once the warm-up is over."""
     progress = learner.progress
-    if plan.patience is None or held_out is None or progress.epoch < plan.prior_warmup:
+    if plan.patience is None or held_out is None or 0 < progress.epoch < plan.prior_warmup:
         return
     if progress.best_loss is None or held_out["loss"] < progress.best_loss:
-        progress.best_loss, progress.best_epoch, progress.stale_epochs = held_out["loss"], progress.epoch, 0
+        progress.best_loss, progress.best_epoch = held_out["loss"], progress.epoch
         learner.best = snapshot(learner.modules)
-    else:
-        progress.stale_epochs += 1
-        progress.stopped = progress.stale_epochs >= plan.patience
+    since = progress.epoch - max(progress.best_epoch, math.ceil(plan.prior_warmup))
+    progress.stopped = since >= plan.patience
 
 
 def _warmup(plan: Plan, step: int, steps_per_epoch: int) -> float:

@@ -13,7 +13,7 @@ import torch
 from wiseale import config
 from wiseale.config import SettingError, TrainConfig
 from wiseale.data import Dataset, is_path
-from wiseale.data.defaults import choose_epochs
+from wiseale.data.defaults import choose_length
 from wiseale.errors import DataError
 from wiseale.objectives import make_objective
 from wiseale.platform.folders import default_data_root
@@ -36,6 +36,7 @@ class Plan:
     prior_warmup: float = 0.0
     max_grad_norm: float | None = None
     patience: int | None = None
+    watch_every: int = 1
     seed: int = 0
     checkpoint_every: int = 500
     bf16: bool = False
@@ -58,7 +59,7 @@ def resolve(asked: TrainConfig, dataset: Dataset) -> TrainConfig:
         raise SettingError("patience", "needs held-out rows to watch: give held_out above 0")
     latent_dim = asked.latent_dim or preset.latent_dim
     batch_size = asked.batch_size or min(preset.batch_size, n_train)
-    max_epochs, patience = choose_epochs(
+    length = choose_length(
         asked.max_epochs or preset.max_epochs, asked.patience, n_train // batch_size, watched=n_held_out > 0
     )
     device = choose_device(asked.device)
@@ -74,9 +75,10 @@ def resolve(asked: TrainConfig, dataset: Dataset) -> TrainConfig:
         network=specs[0],
         likelihood=specs[1],
         batch_size=batch_size,
-        max_epochs=max_epochs,
-        patience=patience,
+        max_epochs=length.max_epochs,
+        patience=length.patience,
         held_out=held_out,
+        watch_every=asked.watch_every or length.watch_every,
         lr=asked.lr or preset.lr,
         lr_schedule=config.spec_of("lr schedule", schedule),
         init_from=os.path.abspath(asked.init_from) if asked.init_from else None,
@@ -99,6 +101,7 @@ def make_plan(resolved: TrainConfig) -> Plan:
         prior_warmup=resolved.prior_warmup,
         max_grad_norm=resolved.max_grad_norm,
         patience=resolved.patience,
+        watch_every=resolved.watch_every or 1,
         seed=resolved.seed,
         checkpoint_every=resolved.checkpoint_every,
         bf16=resolved.precision == "bf16",

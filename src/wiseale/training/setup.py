@@ -20,6 +20,7 @@ from wiseale.training.batches import Batches, fit_units
 from wiseale.training.learner import Learner
 from wiseale.training.plan import Plan, make_plan, split_rows
 from wiseale.training.records import RunFacts
+from wiseale.training.start import start_at_pca
 
 
 @dataclass
@@ -82,8 +83,10 @@ class Work:
                 copies=world.local_size,
             )
 
-        held_out = batches(held_rows) if len(held_rows) else None
-        return cls(learner, batches(train_rows), held_out, plan, model_config, facts, world)
+        train, held_out = batches(train_rows), batches(held_rows) if len(held_rows) else None
+        if model.linear is not None:
+            start_at_pca(model, train, resolved.seed)
+        return cls(learner, train, held_out, plan, model_config, facts, world)
 
 
 def take_weights(model: Model, init_from: str | None) -> None:

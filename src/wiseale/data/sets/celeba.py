@@ -79,7 +79,7 @@ class Celeba(ImageSettings):
             train=Rows(x[train], "unit", {name: known[train] for name, known in factors.items()}),
             test=Rows(x[test], "unit", {name: known[test] for name, known in factors.items()}),
             preset=Preset(
-                network="paper_celeba" if x.shape[1:] == (3, 64, 64) else "conv2d",
+                network="paper_celeba" if x.shape[1:] == (3, 64, 64) else "conv2d:start=none",
                 likelihood="gaussian",
                 latent_dim=64,
                 batch_size=min(256, len(x[train])),

@@ -42,7 +42,7 @@ class Sine(Settings):
             train=train,
             test=test,
             preset=Preset(
-                network="paper_sine" if self.length == 256 else "conv1d",
+                network="paper_sine" if self.length == 256 else "conv1d:start=none",
                 likelihood="gaussian",
                 latent_dim=4,
                 batch_size=64,

@@ -56,7 +56,7 @@ class Teapot(Settings):
             train=self.rows("train"),
             test=self.rows("test"),
             preset=Preset(
-                network="conv2d:channels=32,32,64,64",
+                network="conv2d:channels=32,32,64,64,start=none",
                 likelihood="gaussian",
                 latent_dim=10,
                 batch_size=min(64, self.n * 8 // 10),

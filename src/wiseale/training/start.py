@@ -1,0 +1,107 @@
+"""Starts a model with a linear path at probabilistic PCA, the optimum of a linear Gaussian auto-encoder."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from wiseale.networks.linear_path import zero_last_layer
+from wiseale.networks.model import Model
+from wiseale.randomness import permutation
+from wiseale.training.batches import Batches
+
+MOST_ROWS = 20_000
+"""Rows at the most that the components are computed from, drawn by the seed."""
+
+_MOST_ENTRIES = 1 << 25  # of those rows together
+_BLOCK_ENTRIES = 1 << 21  # read at a time
+
+
+@dataclass(frozen=True)
+class Components:
+    """Principal components of some rows, float64 on the CPU.
+
+    Attributes:
+        mean: of the rows, (D,).
+        variances: along each component, descending, (d_z,).
+        directions: orthonormal columns, (D, d_z).
+        residual: variance per entry that the components leave.
+    """
+
+    mean: Tensor
+    variances: Tensor
+    directions: Tensor
+    residual: float
+
+
+def principal_components(x: Tensor, count: int) -> Components:
+    """The leading components of rows x, (n, D), n ≥ 2, by the eigenvectors of the smaller of xᵀx and xxᵀ.
+
+    Components beyond the rank of the rows have variance 0 and any direction.
+
+    >>> found = principal_components(torch.tensor([[-1.0, 0.0], [1.0, 0.0]], dtype=torch.float64), 1)
+    >>> found.variances, found.directions.abs(), found.residual
+    (tensor([1.], dtype=torch.float64), tensor([[1.],
+            [0.]], dtype=torch.float64), 0.0)
+    """
+    mean = x.mean(0)
+    centred = x - mean
+    n, entries = x.shape
+    short = min(n, entries)
+    product = centred.T @ centred if entries <= n else centred @ centred.T
+    values, vectors = torch.linalg.eigh(product / n)
+    kept = min(count, short)
+    variances = values.flip(0)[:kept].clamp_min(0)
+    directions = vectors.flip(1)[:, :kept]
+    if n < entries:
+        lengths = (variances * n).sqrt()
+        directions = centred.T @ directions / lengths.clamp_min(1e-300)
+        directions = torch.where(lengths > 1e-9 * lengths[0].clamp_min(1e-300), directions, 0.0)
+    total = centred.square().sum() / n
+    left = float((total - variances.sum()).clamp_min(0)) / max(entries - kept, 1)
+    missing = count - kept
+    return Components(
+        mean,
+        torch.cat([variances, variances.new_zeros(missing)]),
+        torch.cat([directions, directions.new_zeros(entries, missing)], 1),
+        left,
+    )
+
+
+@torch.no_grad()
+def start_at_pca(model: Model, rows: Batches, seed: int) -> None:
+    """Set the linear path, sigma and the noise to the optimum of the linear model; the network adds 0 to it.
+
+    With loadings b_k (the decoder's columns, ‖b_k‖² = s_k) and noise σ² the posterior is exactly N(mu, diag sigma²),
+    mu_k = b_kᵀ(x − m)/(s_k + σ²), sigma_k² = σ²/(s_k + σ²); the likelihood is greatest for s_k = λ_k − σ², where λ_k is
+    the variance along component k and σ² what is left per entry (Tipping & Bishop 1999). A deterministic encoder starts
+    at whitened components, s_k = λ_k and σ = 0.
+    """
+    assert model.linear is not None
+    x = _sample(rows, math.prod(model.x_shape), seed)
+    found = principal_components(x, model.latent_dim)
+    noise = model.family.start_noise(found.residual)
+    sizes = found.variances if not model.stochastic else (found.variances - noise).clamp_min(0)
+    spread = sizes + (noise if model.stochastic else 0.0)
+    weights = (found.directions * (sizes.sqrt() / spread.clamp_min(1e-12))).T
+    loadings = found.directions * sizes.sqrt()
+    codes = (x - found.mean) @ weights.T
+    decoder, bias = model.family.start_decoder(found.mean, loadings, x, codes)
+
+    model.linear.encoder.weight.copy_(weights)
+    model.linear.encoder.bias.copy_(-weights @ found.mean)
+    model.linear.decoder.weight.copy_(decoder)
+    model.linear.decoder.bias.copy_(bias)
+    model.head.start_at((noise / spread.clamp_min(1e-12)).sqrt())
+    zero_last_layer(model.decoder)
+
+
+def _sample(rows: Batches, entries: int, seed: int) -> Tensor:
+    """Some rows in the network's units, (n, D) in float64 on the CPU: all of them if they are few."""
+    n = min(len(rows), MOST_ROWS, max(2, _MOST_ENTRIES // entries))
+    chosen = permutation(len(rows), seed, "start")[:n].sort().values
+    blocks = torch.split(chosen, max(1, _BLOCK_ENTRIES // entries))
+    return torch.cat([rows.read(block).flatten(1).cpu() for block in blocks]).double()
