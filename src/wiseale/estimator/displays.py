@@ -3,6 +3,7 @@
 Each display is drawn with matplotlib: on a new figure of pyplot, or in the place of the axes given as ``ax``.
 
 >>> import matplotlib; matplotlib.use("agg")
+>>> import numpy as np
 >>> from wiseale import AutoEncoder, LatentMapDisplay, ReconstructionDisplay, TraversalDisplay
 >>> X = np.random.default_rng(0).normal(size=(60, 4)) * [1, 1, 1, 1000]
 >>> est = AutoEncoder(network="mlp:hidden=8", max_epochs=1, random_state=0).fit(X)
@@ -19,13 +20,12 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-import numpy as np
-import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
-from sklearn.utils import _safe_indexing, check_consistent_length
+from sklearn.utils import _safe_indexing
 
 from wiseale.data.dataset import Array
+from wiseale.estimator.display import MAX_POINTS, Display, Floats, as_decoded, checked_units, column_names, some_rows
 from wiseale.estimator.estimator import AutoEncoder
 from wiseale.estimator.inputs import from_torch
 from wiseale.figures.column_traversals import TableTraversal, column_traversals
@@ -33,57 +33,11 @@ from wiseale.figures.columns import column_reconstructions
 from wiseale.figures.latent_map import Factor, PlaneCodes, add_key, draw_map
 from wiseale.figures.mosaic import as_pixels
 from wiseale.figures.reconstructions import reconstructions
-from wiseale.figures.shown_codes import MAX_UNITS, spread_rows, traversal_codes, widest_units
-from wiseale.figures.style import root
+from wiseale.figures.shown_codes import MAX_UNITS, traversal_codes, widest_units
 from wiseale.figures.traversals import Traversal, traversals
-from wiseale.models.inference import as_x
-
-MAX_POINTS = 20_000
-"""Rows drawn on a map or in a table's panels at the most, evenly spaced in X."""
-
-Floats = npt.NDArray[np.floating]
 
 
-class _Display:
-    """What all displays share: where they are drawn.
-
-    Attributes:
-        figure_: the matplotlib figure.
-        ax_: the axes, the first of them where there are several.
-        axes_: all axes, an array.
-    """
-
-    figure_: Figure
-    ax_: Axes
-    axes_: npt.NDArray[Any]
-
-    def plot(self, ax: Axes | None = None) -> Self:
-        """Draw in the place of ``ax``, or on a new figure; what ``from_estimator`` has drawn already is kept."""
-        import matplotlib.pyplot as plt
-
-        if ax is None:
-            if hasattr(self, "figure_") and plt.fignum_exists(getattr(self.figure_, "number", "")):
-                return self
-            part: Figure | SubFigure = plt.figure(layout="constrained")
-        else:
-            place, figure = ax.get_subplotspec(), ax.get_figure()
-            if place is None or figure is None:
-                raise ValueError("ax must be one of a figure's subplots, as plt.subplots() makes them")
-            ax.remove()
-            part = figure.add_subfigure(place)
-        self.figure_ = root(part)
-        before = list(self.figure_.axes)
-        self._draw(part)
-        drawn = [made for made in self.figure_.axes if made not in before and made.axison]
-        self.axes_ = np.array([made for made in drawn if made.get_label() != "<colorbar>"], dtype=object)
-        self.ax_ = self.axes_[0]
-        return self
-
-    def _draw(self, on: Figure | SubFigure) -> None:
-        raise NotImplementedError
-
-
-class LatentMapDisplay(_Display):
+class LatentMapDisplay(Display):
     """The codes of rows in the plane of two units, coloured by y; of a 1-D code a histogram.
 
     Args:
@@ -108,9 +62,9 @@ class LatentMapDisplay(_Display):
         ax: Axes | None = None,
     ) -> Self:
         """Encode X and draw; ``units`` are those whose codes vary most, unless given (counted from 0)."""
-        x, labels = _some_rows(X, y, MAX_POINTS)
+        x, labels = some_rows(X, y, MAX_POINTS)
         mu = estimator.transform(x)
-        chosen = widest_units(mu, 2) if units is None else _checked_units(units, mu.shape[1])
+        chosen = widest_units(mu, 2) if units is None else checked_units(units, mu.shape[1])
         return cls(mu[:, list(chosen)], chosen, labels, factor_name).plot(ax)
 
     def _draw(self, on: Figure | SubFigure) -> None:
@@ -120,7 +74,7 @@ class LatentMapDisplay(_Display):
         add_key(on, [ax], shaded, factor)
 
 
-class ReconstructionDisplay(_Display):
+class ReconstructionDisplay(Display):
     """Rows beside their reconstructions from the mean code.
 
     Images: inputs above, reconstructions below. Signals: the reconstruction over the input in grey. Tables: one panel
@@ -141,9 +95,9 @@ class ReconstructionDisplay(_Display):
     ) -> Self:
         """Reconstruct ``n_rows`` images or signals, evenly spaced in X by y, or up to 20,000 rows of a table."""
         shape = estimator.x_shape_
-        x, _ = _some_rows(X, y, MAX_POINTS if len(shape) == 1 else n_rows)
+        x, _ = some_rows(X, y, MAX_POINTS if len(shape) == 1 else n_rows)
         x_hat = estimator.inverse_transform(estimator.transform(x))
-        return cls(_as_decoded(estimator, x), x_hat, _columns(estimator)).plot(ax)
+        return cls(as_decoded(estimator, x), x_hat, column_names(estimator)).plot(ax)
 
     def _draw(self, on: Figure | SubFigure) -> None:
         named = {"reconstruction": self.x_hat}
@@ -155,7 +109,7 @@ class ReconstructionDisplay(_Display):
             reconstructions(self.x, named, on)
 
 
-class TraversalDisplay(_Display):
+class TraversalDisplay(Display):
     """What changes when one unit of the code moves and the others stay at the code of one row.
 
     Images from low to high; signals over each other, from dark (low) to light (high); tables as the change of each
@@ -198,14 +152,14 @@ class TraversalDisplay(_Display):
         if not 0 <= row < len(X):
             raise ValueError(f"row must be from 0 to {len(X) - 1}, the last of X, got {row}")
         start = estimator.transform(_safe_indexing(from_torch(X), [row]))[0]
-        x, _ = _some_rows(X, None, MAX_POINTS)
+        x, _ = some_rows(X, None, MAX_POINTS)
         mu, sigma = estimator.posterior(x) if estimator.model_.stochastic else (estimator.transform(x), None)
-        chosen = widest_units(mu, MAX_UNITS) if units is None else _checked_units(units, mu.shape[1])
+        chosen = widest_units(mu, MAX_UNITS) if units is None else checked_units(units, mu.shape[1])
         codes = traversal_codes(mu, sigma, start, chosen, steps)
         values = estimator.inverse_transform(codes.reshape(-1, mu.shape[1]))
         values = values.reshape(*codes.shape[:2], *values.shape[1:])
-        deviation = _as_decoded(estimator, x).std(0) if values.ndim == 3 else None
-        return cls(values, chosen, deviation, _columns(estimator)).plot(ax)
+        deviation = as_decoded(estimator, x).std(0) if values.ndim == 3 else None
+        return cls(values, chosen, deviation, column_names(estimator)).plot(ax)
 
     def _draw(self, on: Figure | SubFigure) -> None:
         names = tuple(f"z{unit + 1}" for unit in self.units)
@@ -214,31 +168,3 @@ class TraversalDisplay(_Display):
         else:
             values = as_pixels(self.values) if self.values.ndim == 5 else self.values
             traversals({"": Traversal(names, values)}, on)
-
-
-def _some_rows(X: Any, y: Any, most: int) -> tuple[Any, Array | None]:
-    """X and y, or ``most`` of their rows; few rows are evenly spaced by rank of y."""
-    x, labels = from_torch(X), None if y is None else np.asarray(from_torch(y))
-    if labels is not None:
-        check_consistent_length(x, labels)
-    if len(x) <= most:
-        return x, labels
-    chosen = spread_rows(len(x), most, labels if most < MAX_POINTS else None)
-    return _safe_indexing(x, chosen), None if labels is None else labels[chosen]
-
-
-def _as_decoded(estimator: AutoEncoder, x: Any) -> Floats:
-    """Rows as the estimator returns them: uint8 images as numbers from 0 to 1, others unchanged."""
-    values: Floats = as_x(np.asarray(x), estimator._codec.model_config.reading).numpy()
-    return values
-
-
-def _columns(estimator: AutoEncoder) -> tuple[str, ...]:
-    return tuple(str(name) for name in getattr(estimator, "feature_names_in_", ()))
-
-
-def _checked_units(units: tuple[int, ...], latent_dim: int) -> tuple[int, ...]:
-    wrong = [unit for unit in units if not 0 <= unit < latent_dim]
-    if wrong:
-        raise ValueError(f"units must be from 0 to {latent_dim - 1}, got {wrong[0]}")
-    return tuple(units)
