@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from wiseale.estimator import AutoEncoder, load
+    from wiseale.estimator.displays import LatentMapDisplay, ReconstructionDisplay, TraversalDisplay
 
 __version__ = "0.1.0"
-__all__ = ["AutoEncoder", "load"]
+__all__ = ["AutoEncoder", "LatentMapDisplay", "ReconstructionDisplay", "TraversalDisplay", "load"]
 
-_HOMES = dict.fromkeys(("AutoEncoder", "load"), "wiseale.estimator")
+_HOMES = dict.fromkeys(__all__, "wiseale.estimator.displays") | dict.fromkeys(
+    ("AutoEncoder", "load"), "wiseale.estimator"
+)
 
 
 def __getattr__(name: str) -> Any:

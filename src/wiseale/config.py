@@ -248,6 +248,7 @@ class TrainConfig(Settings):
     data_root: str | None = setting(None, "folder of the datasets (default: $WISEALE_DATA, else the cache folder)")
     checkpoint_every: int = setting(500, "steps between checkpoints", minimum=1)
     logger: Literal["tensorboard"] | None = setting(None, "also write the metrics as events under RUN/tensorboard")
+    figures: bool = setting(True, "draw the finished run's pictures in RUN/figures")
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -13,7 +13,7 @@ from tests.cli.commands import run
 from wiseale.cli import COMMANDS, group
 from wiseale.config import TrainConfig
 
-QUICK = ["--network", "mlp:hidden=8", "--max-epochs", "1", "--batch-size", "8"]
+QUICK = ["--network", "mlp:hidden=8", "--max-epochs", "1", "--batch-size", "8", "--no-figures"]
 
 
 def refused(capsys, *arguments):
@@ -145,7 +145,7 @@ def test_train_resume_evaluate(capsys, table, tmp_path):
     assert json.loads((out / "config.json").read_text())["data"] == str(table)
     assert "continue it with `wiseale resume`" in refused(capsys, "train", table, *QUICK, "--out", out)
     assert run(capsys, "resume", out)[0] == 0
-    code, shown, _ = run(capsys, "evaluate", out, "--json")
+    code, shown, _ = run(capsys, "evaluate", out, "--json", "--no-figures")
     assert code == 0
     told = json.loads(shown)
     assert told == json.loads((out / "evaluation.json").read_text())

@@ -8,7 +8,8 @@ from tests.evaluation.models import Decoder, case_of
 
 from wiseale.evaluation import prior_match
 from wiseale.experiments import gallery
-from wiseale.experiments.decoded_pictures import prior_grid, spread_rows, traversal
+from wiseale.experiments.decoded_pictures import prior_grid, spread_rows
+from wiseale.experiments.table_pictures import traversal
 from wiseale.posterior import PointPosterior, Posterior
 
 MU = torch.tensor(np.random.default_rng(1).normal([0, 5, -2], [1, 0.1, 3], size=(400, 3)), dtype=torch.float32)
@@ -25,7 +26,7 @@ def test_a_traversal_moves_one_unit_over_two_standard_deviations_of_its_codes(si
     q = PointPosterior(MU) if sigma is None else Posterior(MU, torch.full_like(MU, sigma))
     made = traversal(encoded(q), row=7)
     assert made.units == ("z1", "z2", "z3")
-    values = made.values[:, :, 0]  # (units, steps, codes): a table is drawn as a signal of one channel
+    values = made.values  # (units, steps, codes)
     spread = np.sqrt(MU.numpy().var(0) + (sigma or 0) ** 2)
     for unit in range(3):
         others = [k for k in range(3) if k != unit]

@@ -7,9 +7,13 @@ import numpy as np
 import pytest
 from matplotlib.text import Text
 
+from wiseale.figures.column_traversals import TableTraversal, column_traversals
+from wiseale.figures.columns import column_distributions, column_reconstructions
+from wiseale.figures.contact_sheet import contact_sheet
+from wiseale.figures.correlations import correlation_matrices
 from wiseale.figures.curves import training_curves
 from wiseale.figures.image_rows import image_rows
-from wiseale.figures.latent_map import PlaneCodes, latent_map
+from wiseale.figures.latent_map import Factor, PlaneCodes, latent_map
 from wiseale.figures.manifold import manifold_grid
 from wiseale.figures.mosaic import mosaic
 from wiseale.figures.posteriors import posterior_contours
@@ -37,6 +41,9 @@ def epochs(n, *terms):
 
 MU = rng.normal(size=(30, 2)).astype(np.float32)
 LABELS = np.arange(30) % 10
+UNSEEN = np.arange(30) % 7 == 0
+TABLE = rng.normal(size=(30, 5)) * [1, 1, 1, 0, 1000]
+COLUMNS = ("price", "$\\frac{", "od280/od315_of_diluted_wines", "constant", "proline")
 FIGURES = {
     "curves": lambda: training_curves(for_all([epochs(3, "reconstruction", "elbo"), epochs(2, "reconstruction")])),
     "image rows": lambda: image_rows(for_all(IMAGES)),
@@ -48,8 +55,16 @@ FIGURES = {
     "image manifold": lambda: manifold_grid(for_all(IMAGES[None].repeat(4, 0))),
     "signal manifold": lambda: manifold_grid(for_all(SIGNALS[None].repeat(4, 0))),
     "posteriors": lambda: posterior_contours({**for_all((MU, 0.1 * np.abs(MU))), "points": (9 * MU, None)}),
-    "class map": lambda: latent_map(for_all(PlaneCodes(MU, (0, 11))), LABELS, "a $ign"),
-    "factor map": lambda: latent_map(for_all(PlaneCodes(MU, (0, 1))), np.arange(30.0), "phase", circular=True),
+    "class map": lambda: latent_map(for_all(PlaneCodes(MU, (0, 11), UNSEEN)), Factor("a $ign", LABELS)),
+    "factor map": lambda: latent_map(for_all(PlaneCodes(MU, (0, 1), UNSEEN)), Factor("phase", np.arange(30.0), True)),
+    "plain map": lambda: latent_map(for_all(PlaneCodes(MU, (0, 1), UNSEEN))),
+    "histogram": lambda: latent_map(for_all(PlaneCodes(MU[:, :1], (0,))), Factor("kind", LABELS % 3)),
+    "columns": lambda: column_reconstructions(TABLE, for_all(TABLE), COLUMNS, UNSEEN),
+    "distributions": lambda: column_distributions(TABLE, for_all(TABLE), COLUMNS),
+    "correlations": lambda: correlation_matrices({"data": TABLE, **for_all(TABLE)}, COLUMNS),
+    "table traversals": lambda: column_traversals(
+        for_all(TableTraversal(("z1", "z12"), TABLE.reshape(2, 5, 3, 5)[:, :, 0])), TABLE.std(0), COLUMNS
+    ),
     "plane": lambda: rate_distortion(
         {name: SystemPoint("f", (n, 100 - n), [(n, 99 - n), (n, 101 - n)]) for n, name in enumerate(LONG)}
     ),
@@ -122,6 +137,66 @@ def test_signals_of_a_traversal_share_their_scale():
     loud = Traversal(("z1",), 9 * SIGNALS[None])
     limits = {ax.get_ylim() for ax in traversals({"quiet": Traversal(("z1",), SIGNALS[None]), "loud": loud}).axes}
     assert limits == {(9 * SIGNALS.min(), 9 * SIGNALS.max())}
+
+
+def test_every_signal_of_an_overview_is_drawn():
+    """Once a loop over the axes had used them up, and all of them stayed empty."""
+    signals = rng.normal(size=(14, 2, 40)).astype(np.float32)
+    shown = [ax for ax in contact_sheet(signals).axes if ax.axison]
+    assert len(shown) == 12
+    for ax, signal in zip(shown, signals, strict=False):
+        np.testing.assert_array_equal([line.get_ydata() for line in ax.get_lines()], signal)
+
+
+def test_images_of_any_range_are_shown_from_black_to_white():
+    picture = contact_sheet(np.linspace(-5, 250, 64, dtype=np.float32).reshape(1, 1, 8, 8)).axes[0].get_images()[0]
+    tile = picture.get_array()[:8, :8]
+    assert tile.min() == 0
+    assert tile.max() == 1
+    assert len(np.unique(tile)) == 64
+
+
+def test_unseen_rows_are_marked_on_the_map():
+    figure = latent_map({"one": PlaneCodes(MU, (0, 1), UNSEEN)}, Factor("kind", LABELS % 2))
+    marked = np.concatenate([np.asarray(points.get_offsets()) for points in figure.axes[0].collections])
+    np.testing.assert_allclose(np.sort(marked, 0), np.sort(MU[UNSEEN], 0))
+    assert "black edge: not learned from" in figure.legends[0].get_title().get_text()
+    plain = latent_map({"one": PlaneCodes(MU, (0, 1), np.ones(30, bool))})  # all of them: nothing to mark
+    assert not plain.legends
+    assert len(np.concatenate([line.get_xydata() for line in plain.axes[0].get_lines()])) == 30
+
+
+def test_many_words_are_classes_and_many_numbers_a_scale():
+    words = Factor("name", np.array([f"w{i % 25}" for i in range(60)]))
+    assert len(words.classes) == 20
+    assert {f"w{i}" for i in range(10)} <= set(words.classes)  # those with three rows, not two
+    assert Factor("size", np.arange(21)).classes == []
+
+
+def test_correlations_are_those_numpy_computes():
+    matrix = correlation_matrices({"one": TABLE}).axes[0].get_images()[0].get_array()
+    kept = [0, 1, 2, 4]
+    np.testing.assert_allclose(matrix[np.ix_(kept, kept)], np.corrcoef(TABLE[:, kept].T), atol=1e-12)
+    assert matrix.mask[3].all() if np.ma.is_masked(matrix) else np.isnan(matrix[3]).all()
+
+
+def test_distributions_are_densities_of_the_standardised_columns():
+    """Values beyond the range are counted at its ends, so each histogram has the area 1."""
+    x = np.concatenate([TABLE[:, :1], [[900.0]]])
+    shapes = [steps.get_data() for steps in column_distributions(x, {"one": x}).axes[0].patches]
+    assert len(shapes) == 2
+    for density, edges, _ in shapes:
+        assert (density * np.diff(edges)).sum() == pytest.approx(1)
+        assert density[-1] > 0
+
+
+def test_a_table_s_traversal_is_coloured_by_the_column_s_deviation():
+    values = np.zeros((1, 3, 2))
+    values[0, :, 0], values[0, :, 1] = [-1, 0, 3], [-1000, 0, 3000]
+    figure = column_traversals({"one": TableTraversal(("z1",), values)}, np.array([1.0, 1000.0]))
+    colours = figure.axes[0].get_images()[0].get_array()
+    np.testing.assert_allclose(colours, [[-1, 0, 3], [-1, 0, 3]])
+    assert {text.get_text() for text in figure.axes[0].texts} == {"−1", "+3", "−1000", "+3000"}
 
 
 def saved(stem):

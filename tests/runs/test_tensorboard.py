@@ -11,7 +11,10 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from wiseale.cli import main
 from wiseale.runs.directory import RunDirectory
 
-SETTINGS = ["--network", "mlp:hidden=8", "--max-epochs", "4", "--batch-size", "8", "--checkpoint-every", "3"]
+SETTINGS = [
+    *("--network", "mlp:hidden=8", "--max-epochs", "4", "--batch-size", "8", "--checkpoint-every", "3"),
+    "--no-figures",
+]
 
 
 def wiseale(*arguments):

@@ -18,7 +18,7 @@ from wiseale.config import TrainConfig
 @click.option("--seeds", type=click.IntRange(1), default=3, show_default=True, help="runs of each system")
 @click.option("--workers", type=click.IntRange(1), help="runs at the same time [default: a core for each process]")
 @click.option("--evaluate-rows", type=click.IntRange(2), default=10_000, show_default=True)
-@settings_options(TrainConfig, leave_out=("data", "objective"))
+@settings_options(TrainConfig, leave_out=("data", "objective", "figures"))
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="directory of the comparison")
 def command(
     data: str | None,

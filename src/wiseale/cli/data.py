@@ -10,6 +10,9 @@ ROOT = click.option(
     "--data-root", type=click.Path(path_type=Path), help="folder of the datasets [default: $WISEALE_DATA]"
 )
 
+_SHEET_ROWS = 64
+_HISTOGRAM_ROWS = 10_000
+
 
 @click.group()
 def command() -> None:
@@ -58,7 +61,8 @@ def info(data: str, data_root: Path | None, out: Path | None) -> None:
     from wiseale.data.reading import interpret
     from wiseale.figures.contact_sheet import contact_sheet
 
-    shown = dataset.train.take(np.linspace(0, len(dataset.train) - 1, min(64, len(dataset.train))).astype(int))
+    most = _HISTOGRAM_ROWS if len(dataset.x_shape) == 1 else _SHEET_ROWS
+    shown = dataset.train.take(np.linspace(0, len(dataset.train) - 1, min(most, len(dataset.train))).astype(int))
     x = interpret(shown.x, shown.reading, torch.Generator().manual_seed(0)).numpy()
     figure = contact_sheet(x, dataset.columns)
     out = out or Path(f"{Path(dataset.name.partition(':')[0]).stem}.png")

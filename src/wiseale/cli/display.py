@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -12,6 +13,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from wiseale.runs.record import RunRecord
 from wiseale.runs.recorder import Display
 from wiseale.training.records import TimedEpochRecord
+
+_QUIET_SECONDS = 10.0
 
 
 @contextmanager
@@ -22,7 +25,8 @@ def run_display(on_rank_0: bool = True) -> Iterator[Display]:
         yield NoDisplay()
         return
     if not sys.stdout.isatty():
-        yield PlainDisplay()
+        with closing(PlainDisplay()) as plain:
+            yield plain
         return
     columns = (
         TextColumn("epoch {task.fields[epoch]}/{task.fields[epochs]}"),
@@ -32,8 +36,8 @@ def run_display(on_rank_0: bool = True) -> Iterator[Display]:
         TimeRemainingColumn(),
         TextColumn("{task.fields[terms]}"),
     )
-    with Progress(*columns, console=console, transient=True) as progress:
-        yield RichDisplay(progress)
+    with Progress(*columns, console=console, transient=True) as progress, closing(RichDisplay(progress)) as display:
+        yield display
 
 
 class NoDisplay:
@@ -52,11 +56,34 @@ class NoDisplay:
         """Nothing."""
 
 
+class Pace:
+    """Decides which epochs get a line: 1 to 10, then every 10th, every 100th, …; and one if ten seconds had none."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._last = clock()
+        self._skipped: TimedEpochRecord | None = None
+
+    def shows(self, record: TimedEpochRecord) -> bool:
+        """Whether this epoch gets a line."""
+        step = 10 ** (len(str(record.epoch - 1)) - 1)
+        shown = record.epoch % step == 0 or self._clock() - self._last >= _QUIET_SECONDS
+        self._skipped = None if shown else record
+        if shown:
+            self._last = self._clock()
+        return shown
+
+    def skipped(self) -> TimedEpochRecord | None:
+        """The last epoch, if it got no line."""
+        return self._skipped
+
+
 class PlainDisplay:
-    """One line per epoch."""
+    """A line for some epochs, the last one among them."""
 
     def __init__(self) -> None:
         self._epochs = 0
+        self._pace = Pace()
         self._loading = False
 
     def loading(self, done: int, total: int) -> None:
@@ -74,8 +101,14 @@ class PlainDisplay:
         """Nothing: lines are for epochs."""
 
     def epoch(self, record: TimedEpochRecord) -> None:
-        """Print the epoch's terms."""
-        print(epoch_line(record, self._epochs), flush=True)
+        """Print the epoch's terms, now and then."""
+        if self._pace.shows(record):
+            print(epoch_line(record, self._epochs), flush=True)
+
+    def close(self) -> None:
+        """Print the last epoch's terms."""
+        if record := self._pace.skipped():
+            print(epoch_line(record, self._epochs), flush=True)
 
 
 class RichDisplay:
@@ -86,6 +119,7 @@ class RichDisplay:
         self._task = progress.add_task("", total=None, epoch=0, epochs="?", rate="", terms="")
         self._batch_size = 0
         self._epochs = 0
+        self._pace = Pace()
 
     def loading(self, done: int, total: int) -> None:
         """Move the bar over the rows that are being prepared."""
@@ -108,8 +142,14 @@ class RichDisplay:
         self._progress.update(self._task, completed=done, epoch=epoch + 1, rate=rate, terms=shown)
 
     def epoch(self, record: TimedEpochRecord) -> None:
-        """Print the epoch's terms above the bar."""
-        self._progress.console.print(epoch_line(record, self._epochs), highlight=False)
+        """Print the epoch's terms above the bar, now and then."""
+        if self._pace.shows(record):
+            self._progress.console.print(epoch_line(record, self._epochs), highlight=False)
+
+    def close(self) -> None:
+        """Print the last epoch's terms above the bar."""
+        if record := self._pace.skipped():
+            self._progress.console.print(epoch_line(record, self._epochs), highlight=False)
 
 
 def describe(record: RunRecord, notes: Sequence[str] = ()) -> str:

@@ -27,8 +27,11 @@ if TYPE_CHECKING:
 @click.option(
     "--nll-samples", type=int, default=64, show_default=True, help="importance samples per row of the NLL; 0: no NLL"
 )
+@click.option(
+    "--figures/--no-figures", default=True, show_default=True, help="draw the run's pictures if they are missing"
+)
 @click.option("--json", "as_json", is_flag=True, help="print JSON in place of a table")
-def command(run: Path, data: str | None, seed: int, most: int, nll_samples: int, as_json: bool) -> int:
+def command(run: Path, data: str | None, seed: int, most: int, nll_samples: int, figures: bool, as_json: bool) -> int:
     """Measure a finished RUN on data it has not seen, in nats per observation, and write RUN/evaluation.json."""
     if most < 2:
         raise ConfigError(f"--most must be at least 2, got {most}")
@@ -37,10 +40,12 @@ def command(run: Path, data: str | None, seed: int, most: int, nll_samples: int,
 
     from rich.console import Console
 
+    from wiseale.cli.outcome import named_pictures
     from wiseale.evaluation.evaluate import evaluate
 
     with _progress(quiet=as_json) as progress:
         result = evaluate(run, data, seed, most, nll_samples, progress)
+    pictures = named_pictures(run) if figures and data is None else ""
     if as_json:
         print(result.to_json(), end="")
         return 0
@@ -49,6 +54,8 @@ def command(run: Path, data: str | None, seed: int, most: int, nll_samples: int,
     for reason in dict.fromkeys(result.reasons.values()):
         names = ", ".join(name for name, why in result.reasons.items() if why == reason)
         console.print(f"not measured: {names} ({reason})", highlight=False, markup=False, soft_wrap=True)
+    if pictures:
+        console.print(pictures, highlight=False, markup=False, soft_wrap=True)
     return 0
 
 

@@ -25,9 +25,7 @@ def settings_options(cls: type[Settings], leave_out: Collection[str] = ()) -> Ca
     def decorate(function: F) -> F:
         for item in reversed(dataclasses.fields(cls)):
             if item.name not in leave_out:
-                metavar = _metavar(cls, item.name)
-                option = click.option(option_name(item.name), item.name, metavar=metavar, help=_help(item))
-                function = option(function)
+                function = _option(cls, item)(function)
         file = click.Path(path_type=Path)
         return click.option("--config", "config_file", type=file, help="TOML or JSON file of these options")(function)
 
@@ -60,8 +58,19 @@ def option_name(field: str) -> str:
     return f"--{field.replace('_', '-')}"
 
 
+def _option(cls: type[Settings], item: dataclasses.Field[Any]) -> Callable[[F], F]:
+    """``--name VALUE``, or ``--name/--no-name`` for a setting that is on or off."""
+    name = option_name(item.name)
+    if typing.get_type_hints(cls)[item.name] is bool:
+        return click.option(f"{name}/--no-{name[2:]}", item.name, default=None, help=_help(item))
+    return click.option(name, item.name, metavar=_metavar(cls, item.name), help=_help(item))
+
+
 def _help(item: dataclasses.Field[Any]) -> str:
-    default = f" [default: {item.default}]" if item.default not in (None, "") else ""
+    shown = (
+        {True: "yes", False: "no"}.get(item.default, item.default) if isinstance(item.default, bool) else item.default
+    )
+    default = f" [default: {shown}]" if item.default not in (None, "") else ""
     return f"{item.metadata['help']}{default}"
 
 
@@ -70,4 +79,4 @@ def _metavar(cls: type[Settings], name: str) -> str:
     kinds = [kind for kind in typing.get_args(hint) or (hint,) if kind is not type(None)]
     if all(isinstance(kind, str) for kind in kinds):
         return "|".join(kinds)
-    return {int: "N", float: "X", bool: "true|false"}.get(kinds[0], "TEXT")
+    return {int: "N", float: "X"}.get(kinds[0], "TEXT")

@@ -1,12 +1,13 @@
-"""A trained model applied to rows it has not seen: computed once and shared by all measures and figures."""
+"""A trained model applied to rows, above all to unseen ones: computed once, shared by all measures and figures."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -30,7 +31,7 @@ BATCH = 512
 
 @dataclass(frozen=True)
 class Encoded:
-    """A model, rows it was not trained on, and their posteriors.
+    """A model, rows, and their posteriors.
 
     Attributes:
         codec: the model with the conversion of rows.
@@ -38,6 +39,7 @@ class Encoded:
         posterior: q(z|x) of every row; a :class:`~wiseale.posterior.PointPosterior` where the encoder is deterministic.
         split: which rows these are: ``"test"``, ``"held out"`` or ``"all rows"``.
         circular: period of each factor that wraps around.
+        unseen: which rows the weights were not learned from, (n,); None where that is all of them.
     """
 
     codec: Codec
@@ -45,6 +47,7 @@ class Encoded:
     posterior: Posterior
     split: str
     circular: Mapping[str, float] = field(default_factory=dict)
+    unseen: npt.NDArray[np.bool_] | None = None
 
     @classmethod
     def of(cls, codec: Codec, rows: Rows, split: str, circular: Mapping[str, float] | None = None) -> Encoded:
@@ -75,25 +78,69 @@ class Encoded:
             yield self.codec.read(self.rows.x[part], self.rows.reading), part
 
 
-def encode_run(path: Path, data: str | None = None, most: int = MOST_ROWS) -> Encoded:
-    """The run's model applied to its dataset's test rows, to its held-out rows where it has none, or to other data."""
+@dataclass(frozen=True)
+class OpenRun:
+    """A finished run's model and its data, or other data to apply it to (``other``)."""
+
+    codec: Codec
+    dataset: Dataset
+    settings: TrainConfig
+    other: bool = False
+
+    def unseen(self, most: int = MOST_ROWS) -> Encoded:
+        """The dataset's test rows, the held-out rows where it has none, or all rows of other data."""
+        rows, split = _unseen(self.dataset, self.settings, self.other)
+        return self._encoded(rows.take(np.arange(min(most, len(rows)))), split)
+
+    def all_rows(self, most: int = MOST_ROWS) -> Encoded:
+        """All rows, test rows last, marked by whether they were learned from; of more than ``most``, evenly spaced."""
+        train, test = self.dataset.train, self.dataset.test
+        n = len(train) + (len(test) if test else 0)
+        chosen = np.linspace(0, n - 1, min(most, n)).astype(np.int64)
+        rows = train.take(chosen[chosen < len(train)])
+        if test is not None:
+            more = test.take(chosen[chosen >= len(train)] - len(train))
+            factors = {
+                name: np.concatenate([values, more.factors[name]])
+                for name, values in rows.factors.items()
+                if name in more.factors
+            }
+            rows = Rows(np.concatenate([rows.x, more.x]), rows.reading, factors)
+        if self.other:
+            return self._encoded(rows, "all rows")
+        assert self.settings.held_out is not None
+        learned = split_rows(len(train), self.settings.held_out, self.settings.seed)[0]
+        return replace(self._encoded(rows, "all rows"), unseen=~np.isin(chosen, learned))
+
+    def _encoded(self, rows: Rows, split: str) -> Encoded:
+        check_values(rows, self.codec.model.family)
+        return Encoded.of(self.codec, binarized(rows, self.settings.seed), split, self.dataset.circular)
+
+
+def open_run(path: Path, data: str | None = None, dataset: Dataset | None = None) -> OpenRun:
+    """A finished run with its own data, which must not have changed, or with other data of the same shape.
+
+    ``dataset`` is the run's own data, where it is in memory already.
+    """
     run = RunDirectory.open(path)
     if not run.finished:
         raise RunError(f"{path} has not finished: continue it with `wiseale resume {path}` first")
     record = run.read_record()
     settings = record.settings
     root = Path(settings.data_root) if settings.data_root else None
-    dataset = load_dataset(data or settings.data, root)
+    dataset = dataset or load_dataset(data or settings.data, root)
     codec = Codec(*load_model(run.model), exact=False)
     if dataset.x_shape != codec.model.x_shape:
         shapes = f"has rows of shape {dataset.x_shape}, the model takes {codec.model.x_shape}"
         raise DataError(f"{data or settings.data} {shapes}")
     if data is None and dataset.fingerprint != record.facts.data_fingerprint:
         raise DataError(f"{settings.data} has changed since the run was made: give the data to use with --data")
-    rows, split = _unseen(dataset, settings, other=data is not None)
-    rows = rows.take(np.arange(min(most, len(rows))))
-    check_values(rows, codec.model.family)
-    return Encoded.of(codec, binarized(rows, settings.seed), split, dataset.circular)
+    return OpenRun(codec, dataset, settings, other=data is not None)
+
+
+def encode_run(path: Path, data: str | None = None, most: int = MOST_ROWS) -> Encoded:
+    """The run's model applied to its dataset's test rows, to its held-out rows where it has none, or to other data."""
+    return open_run(path, data).unseen(most)
 
 
 def binarized(rows: Rows, seed: int) -> Rows:

@@ -2,49 +2,57 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 
-from wiseale.experiments.saved_figure import Models, SavedFigure, save_with_caption
-from wiseale.figures.latent_map import PlaneCodes, latent_map
+from wiseale.evaluation.encoded import Encoded
+from wiseale.experiments.saved_figure import Folder, Models, SavedFigure
+from wiseale.figures.latent_map import Factor, PlaneCodes, latent_map
 from wiseale.figures.posteriors import posterior_contours
+from wiseale.figures.shown_codes import spread_rows, widest_units
 
 BATCH_SHOWN = 64
 
 
-def code_pictures(figures: Path, models: Models) -> list[SavedFigure]:
-    """Draw posteriors if the latent space has two dimensions, and a map of the codes if the rows have a factor."""
+def posterior_pictures(folder: Folder, models: Models, all_rows: Models) -> list[SavedFigure]:
+    """Draw posteriors of some rows if the latent space has two dimensions: of unseen ones, if there are enough."""
     plane = {name: one for name, one in models.items() if one.model.latent_dim == 2}
-    made = [_contours(figures, plane)] if plane else []
-    wide = {name: one for name, one in models.items() if one.model.latent_dim >= 2}
-    return [*made, _map(figures, wide)] if wide and next(iter(wide.values())).factors else made
-
-
-def _contours(figures: Path, models: Models) -> SavedFigure:
+    if not plane:
+        return []
+    enough = len(next(iter(plane.values())).rows) >= BATCH_SHOWN
     codes = {}
-    for name, one in models.items():
-        mu = one.posterior.mu[:BATCH_SHOWN].numpy()
-        codes[name] = (mu, one.posterior.sigma[:BATCH_SHOWN].numpy() if one.model.stochastic else None)
-    points = "" if all(one.model.stochastic for one in models.values()) else " A deterministic encoder has means only."
+    for name in plane:
+        one = (models if enough else all_rows)[name]
+        rows = np.arange(BATCH_SHOWN) if enough else spread_rows(len(one.rows), BATCH_SHOWN)
+        mu = one.posterior.mu[rows].numpy()
+        codes[name] = (mu, one.posterior.sigma[rows].numpy() if one.model.stochastic else None)
+    points = "" if all(one.model.stochastic for one in plane.values()) else " A deterministic encoder has means only."
     caption = (
-        f"Posteriors of {len(mu)} unseen inputs: means, 1- and 2-σ ellipses, over the root of their average density."
-        f"{points} Each panel has its own scale: the dashed circle has radius 2 in all."
+        f"Posteriors of {len(mu)} {'unseen inputs' if enough else 'inputs'}: means, 1- and 2-σ ellipses, over the root "
+        f"of their average density.{points} Each panel has its own scale: the dashed circle has radius 2 in all."
     )
-    return save_with_caption(posterior_contours(codes), figures, "posteriors", caption)
+    return [folder.save(posterior_contours(codes), "posteriors", caption)]
 
 
-def _map(figures: Path, models: Models) -> SavedFigure:
+def map_picture(folder: Folder, models: Models) -> SavedFigure:
+    """Draw a map of the codes, coloured by the first factor if there is any."""
     some = next(iter(models.values()))
-    factor = next(iter(some.factors))
-    made = {}
-    for name, one in models.items():
-        first, second = sorted(one.posterior.mu.var(0).argsort(descending=True)[:2].tolist())
-        made[name] = PlaneCodes(one.posterior.mu[:, [first, second]].numpy(), (first, second))
-    figure = latent_map(made, np.asarray(some.factors[factor]), factor, factor in some.circular)
-    which = "" if some.model.latent_dim == 2 else ", in the two units that vary most"
-    caption = (
-        f"Mean codes of {len(some.rows):,} unseen rows by {factor}{which}. Each panel has its own scale: the dashed "
-        "circle has radius 2 in all."
-    )
-    return save_with_caption(figure, figures, "latent_map", caption)
+    made = {name: plane_codes(one) for name, one in models.items()}
+    factor = None
+    if some.factors:
+        name = next(iter(some.factors))
+        factor = Factor(name, np.asarray(some.factors[name]), name in some.circular)
+    which = "" if some.model.latent_dim <= 2 else ", in the two units that vary most"
+    by = f" by {factor.name}" if factor else ""
+    marked = made[next(iter(made))].marked
+    edge = f"; the {marked.sum():,} that were not learned from have a black edge" if marked.any() else ""
+    scale = "The dashed circle has radius 2" + (" in all: each panel has its own scale." if len(made) > 1 else ".")
+    rows = f"{len(some.rows):,} {'unseen ' if some.unseen is None else ''}rows"
+    caption = f"Mean codes of {rows}{by}{which}{edge}. {scale if some.model.latent_dim > 1 else ''}"
+    return folder.save(latent_map(made, factor), "latent_map", caption.strip())
+
+
+def plane_codes(one: Encoded) -> PlaneCodes:
+    """Mean codes in the plane of the two units that vary most."""
+    mu = one.posterior.mu.numpy()
+    units = widest_units(mu, 2)
+    return PlaneCodes(mu[:, list(units)], units, one.unseen)

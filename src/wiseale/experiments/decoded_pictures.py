@@ -1,102 +1,97 @@
-"""Figures of decoded codes: reconstructions, prior samples, interpolations, traversals, and a 2-D latent grid."""
+"""Figures of decoded images and signals: reconstructions, samples, interpolations, traversals, a 2-D latent grid."""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from wiseale.evaluation.encoded import Encoded
-from wiseale.experiments.saved_figure import Models, SavedFigure, save_with_caption
+from wiseale.experiments.saved_figure import Folder, Models, SavedFigure
+from wiseale.figures import shown_codes
 from wiseale.figures.image_rows import image_rows
 from wiseale.figures.manifold import manifold_grid
-from wiseale.figures.mosaic import Values
+from wiseale.figures.mosaic import Values, as_pixels
 from wiseale.figures.reconstructions import reconstructions
+from wiseale.figures.shown_codes import MAX_UNITS, REACH, traversal_codes, widest_units
 from wiseale.figures.traversals import Traversal, traversals
 from wiseale.posterior import PointPosterior
 from wiseale.randomness import generator
 
 COLUMNS = 8
 STEPS = 7  # of a traversal of images; 5 for signals, which are drawn over each other
-MAX_UNITS = 5
-REACH = 2.0  # standard deviations on either side of the mean
 GRID = 10
+_RANGE_ROWS = 1000  # rows whose smallest and largest value are drawn black and white
 
 
 @torch.no_grad()
-def decoded_pictures(figures: Path, models: Models, seed: int) -> list[SavedFigure]:
-    """Draw every figure that applies to the models."""
-    made = [_reconstructions(figures, models), _samples(figures, models, seed), _interpolations(figures, models)]
-    made.append(_traversals(figures, models))
+def decoded_pictures(folder: Folder, models: Models, seed: int, *, brief: bool = False) -> list[SavedFigure]:
+    """Draw every figure that applies to the models; ``brief`` leaves out interpolations and the 2-D grid."""
+    made = [_reconstructions(folder, models), _samples(folder, models, seed), _traversals(folder, models)]
+    if brief:
+        return made
+    made.insert(2, _interpolations(folder, models))
     plane = {name: one for name, one in models.items() if one.model.latent_dim == 2 and one.model.prior is None}
-    return [*made, _manifold(figures, plane)] if plane else made
+    return [*made, _manifold(folder, plane)] if plane else made
 
 
-def _reconstructions(figures: Path, models: Models) -> SavedFigure:
+def _reconstructions(folder: Folder, models: Models) -> SavedFigure:
     some = next(iter(models.values()))
     chosen = spread_rows(some)
     x = shown(some, some.read(chosen))
     x_hat = {name: shown(one, one.model.decode(one.posterior.mu[chosen]).mean) for name, one in models.items()}
-    how = "Unseen inputs and their reconstructions from the mean code"
+    how = f"{_unseen(some)}inputs and their reconstructions from the mean code".capitalize()
     how += "." if x.ndim == 4 else " (coloured, over the input in grey)."
-    return save_with_caption(reconstructions(x, x_hat), figures, "reconstructions", how)
+    return folder.save(reconstructions(x, x_hat), "reconstructions", how)
 
 
-def _samples(figures: Path, models: Models, seed: int) -> SavedFigure:
+def _samples(folder: Folder, models: Models, seed: int) -> SavedFigure:
     rows = {}
     for name, one in models.items():
         z = one.model.sample_prior(COLUMNS, generator(seed, "evaluate", 7))
         rows[name] = shown(one, one.model.decode(z).mean)
-    return save_with_caption(
-        image_rows(rows), figures, "prior_samples", "New data: codes drawn from each model's prior, decoded."
-    )
+    return folder.save(image_rows(rows), "prior_samples", "New data: codes drawn from each model's prior, decoded.")
 
 
-def _interpolations(figures: Path, models: Models) -> SavedFigure:
+def _interpolations(folder: Folder, models: Models) -> SavedFigure:
     start, end = (int(row) for row in spread_rows(next(iter(models.values())))[[1, -2]])
     rows = {}
     for name, one in models.items():
         steps = torch.linspace(0, 1, COLUMNS)[:, None]
         path = one.posterior.mu[start] * (1 - steps) + one.posterior.mu[end] * steps
         rows[name] = shown(one, one.model.decode(path).mean)
-    caption = "A straight path in latent space between the mean codes of two unseen inputs, decoded."
-    return save_with_caption(image_rows(rows), figures, "interpolations", caption)
+    unseen = _unseen(next(iter(models.values())))
+    caption = f"A straight path in latent space between the mean codes of two {unseen}inputs, decoded."
+    return folder.save(image_rows(rows), "interpolations", caption)
 
 
-def _traversals(figures: Path, models: Models) -> SavedFigure:
+def _traversals(folder: Folder, models: Models) -> SavedFigure:
     rows = spread_rows(next(iter(models.values())))
     row = int(rows[len(rows) // 2])
     made = {name: traversal(one, row) for name, one in models.items()}
+    unseen = _unseen(next(iter(models.values())))
     most = max(one.model.latent_dim for one in models.values())
     which = f"the {MAX_UNITS} units whose means vary most" if most > MAX_UNITS else "every unit"
     caption = (
-        f"Traversals from the mean code of one unseen input: {which}, one at a time, over {REACH:g} standard "
+        f"Traversals from the mean code of one {unseen}input: {which}, one at a time, over {REACH:g} standard "
         "deviations of the codes on either side of their mean, the others unchanged"
         f"{'.' if next(iter(made.values())).values.ndim == 5 else '; from dark (low) to light (high).'}"
     )
-    return save_with_caption(traversals(made), figures, "traversals", caption)
+    return folder.save(traversals(made), "traversals", caption)
 
 
 def traversal(one: Encoded, row: int) -> Traversal:
-    """Traversals from the code of one row: each unit over mean ± ``REACH``·s of its codes, s² = Var mu + mean sigma².
-
-    Of more than ``MAX_UNITS`` units, those whose means vary most are shown, in their order in the code.
-    """
-    q = one.posterior
-    variance = q.mu.var(0, correction=0)
-    spread = variance if isinstance(q, PointPosterior) else variance + q.sigma.square().mean(0)
-    units = variance.argsort(descending=True)[:MAX_UNITS].sort().values.tolist()
+    """Traversals from the code of one row, see :func:`~wiseale.figures.shown_codes.traversal_codes`."""
+    mu = one.posterior.mu.numpy()
+    sigma = None if isinstance(one.posterior, PointPosterior) else one.posterior.sigma.numpy()
+    units = widest_units(mu, MAX_UNITS)
     steps = STEPS if len(one.model.x_shape) == 3 else 5
-    codes = q.mu[row].repeat(len(units), steps, 1)
-    for place, unit in enumerate(units):
-        codes[place, :, unit] = q.mu[:, unit].mean() + spread[unit].sqrt() * torch.linspace(-REACH, REACH, steps)
+    codes = torch.from_numpy(traversal_codes(mu, sigma, mu[row], units, steps))
     values = shown(one, one.model.decode(codes.flatten(0, 1)).mean)
     return Traversal(tuple(f"z{unit + 1}" for unit in units), values.reshape(len(units), steps, *values.shape[1:]))
 
 
-def _manifold(figures: Path, models: Models) -> SavedFigure:
+def _manifold(folder: Folder, models: Models) -> SavedFigure:
     codes = prior_grid(GRID)
     grids = {}
     for name, one in models.items():
@@ -106,7 +101,7 @@ def _manifold(figures: Path, models: Models) -> SavedFigure:
         f"The 2-D latent space decoded on a grid of {GRID} by {GRID} codes at equal steps of the prior's probability: "
         "every picture stands for as much of the prior as any other."
     )
-    return save_with_caption(manifold_grid(grids), figures, "manifold_grid", caption)
+    return folder.save(manifold_grid(grids), "manifold_grid", caption)
 
 
 def prior_grid(n: int) -> Tensor:
@@ -122,14 +117,19 @@ def prior_grid(n: int) -> Tensor:
 
 def spread_rows(encoded: Encoded) -> Tensor:
     """Indices of ``COLUMNS`` rows, evenly spaced by rank of the first factor, or in the data if there is no factor."""
-    n = len(encoded.rows)
-    order = np.arange(n)
-    if encoded.factors:
-        order = np.argsort(np.asarray(next(iter(encoded.factors.values()))), kind="stable")
-    return torch.from_numpy(order[np.linspace(0, n - 1, min(COLUMNS, n)).astype(int)])
+    factor = next(iter(encoded.factors.values()), None)
+    rows = shown_codes.spread_rows(len(encoded.rows), COLUMNS, None if factor is None else np.asarray(factor))
+    return torch.from_numpy(rows)
+
+
+def _unseen(encoded: Encoded) -> str:
+    """``"unseen "``, unless the run held nothing out and the rows are those it learned from."""
+    return "unseen " if encoded.unseen is None else ""
 
 
 def shown(encoded: Encoded, x: Tensor) -> Values:
-    """x in the user's units, as images (n, C, H, W) or signals (n, C, L); a table's row becomes a signal."""
+    """x in the user's units, as signals (n, C, L) or images (n, C, H, W) from 0 to 1."""
     values: Values = encoded.codec.in_user_units(x).numpy().astype(np.float32, copy=False)
-    return values[:, None] if values.ndim == 2 else values
+    if values.ndim < 4 or encoded.rows.reading != "values":
+        return values
+    return as_pixels(values, encoded.rows.x[:_RANGE_ROWS].astype(np.float32))

@@ -7,17 +7,14 @@ from pathlib import Path
 from statistics import mode
 
 from wiseale.config import parse_spec
-from wiseale.evaluation.encoded import encode_run
-from wiseale.experiments.code_pictures import code_pictures
+from wiseale.evaluation.encoded import open_run
 from wiseale.experiments.comparison import Result, Summary, summarize
-from wiseale.experiments.decoded_pictures import decoded_pictures
-from wiseale.experiments.saved_figure import SavedFigure, save_with_caption
+from wiseale.experiments.model_pictures import model_pictures, run_curves
+from wiseale.experiments.saved_figure import Folder, SavedFigure
 from wiseale.figures.curves import training_curves
 from wiseale.figures.rate_distortion import SystemPoint, rate_distortion
 from wiseale.figures.sandwich import Sandwich, bound_sandwich
 from wiseale.objectives import make_objective
-
-_POINTS_SHOWN = 3000
 
 # Measures of evaluation.json that make up a sandwich, in the order of its fields.
 _SANDWICH = {
@@ -39,23 +36,27 @@ def draw_all(figures: Path, results: Sequence[Result], sweep: Sequence[Result] =
     for result in results:
         by_system.setdefault(result.system.name, []).append(result)
     summary = summarize(results)
-    made = [_curves(figures, by_system)]
-    optional = (_rate_distortion(figures, [*results, *sweep]), _sandwich(figures, summary))
+    folder = Folder(figures)
+    made = [_curves(folder, by_system)]
+    optional = (_rate_distortion(folder, [*results, *sweep]), _sandwich(folder, summary))
     made += [figure for figure in optional if figure]
     seed = mode(result.seed for result in results)  # runs of one seed hold out the same rows
-    models = {r.system.name: encode_run(r.path, most=_POINTS_SHOWN) for r in results if r.seed == seed}
-    return [*made, *decoded_pictures(figures, models, seed), *code_pictures(figures, models)]
+    opened = {r.system.name: open_run(r.path) for r in results if r.seed == seed}
+    return [*made, *model_pictures(folder, opened, seed)]
 
 
-def _curves(figures: Path, by_system: dict[str, list[Result]]) -> SavedFigure:
-    figure = training_curves({name: [run.metrics for run in runs] for name, runs in by_system.items()})
+def _curves(folder: Folder, by_system: dict[str, list[Result]]) -> SavedFigure:
     seeds = max(len(runs) for runs in by_system.values())
+    if len(by_system) == seeds == 1:
+        (runs,) = by_system.values()
+        return run_curves(folder, runs[0].metrics)
+    figure = training_curves({name: [run.metrics for run in runs] for name, runs in by_system.items()})
     how = "one seed" if seeds == 1 else f"mean and range of {seeds} seeds"
     caption = f"Training: reconstruction error, AEVB KL and ELBO by epoch, nats per observation, training rows ({how})."
-    return save_with_caption(figure, figures, "training_curves", caption)
+    return folder.save(figure, "training_curves", caption)
 
 
-def _rate_distortion(figures: Path, results: Sequence[Result]) -> SavedFigure | None:
+def _rate_distortion(folder: Folder, results: Sequence[Result]) -> SavedFigure | None:
     summary = summarize(results)
     placed = {}
     for name, estimates in summary.items():
@@ -69,14 +70,14 @@ def _rate_distortion(figures: Path, results: Sequence[Result]) -> SavedFigure | 
             (estimates["kl_aggregate_mc"].mean, estimates["reconstruction"].mean),
             [(x, y) for x, y in points if x is not None and y is not None],
         )
-    if not placed:
+    if len(placed) < 2:  # a single point has nothing to be compared with
         return None
     caption = (
         "Reconstruction against distance of the aggregate posterior from the prior: means over seeds, single seeds "
         "small; lines join the weights of one system. Lower left is better. Systems with a deterministic encoder, or "
         "whose prior is not N(0, I), are not shown."
     )
-    return save_with_caption(rate_distortion(placed), figures, "rate_distortion", caption)
+    return folder.save(rate_distortion(placed), "rate_distortion", caption)
 
 
 def _family(objective: str) -> str:
@@ -86,7 +87,7 @@ def _family(objective: str) -> str:
     return " ".join(["beta_vae" if name == "aevb" else name, *(f"{k}={v}" for k, v in sorted(settings.items()))])
 
 
-def _sandwich(figures: Path, summary: Summary) -> SavedFigure | None:
+def _sandwich(folder: Folder, summary: Summary) -> SavedFigure | None:
     found = {
         name: Sandwich(**{field: measures[measure].mean for field, measure in _SANDWICH.items()})
         for name, measures in summary.items()
@@ -99,4 +100,4 @@ def _sandwich(figures: Path, summary: Summary) -> SavedFigure | None:
         "lower bound, or 0, to the tightest upper bound; a Monte Carlo value outside it is off by chance. Right: "
         "distance of each bound from the Monte Carlo value."
     )
-    return save_with_caption(bound_sandwich(found), figures, "bound_sandwich", caption)
+    return folder.save(bound_sandwich(found), "bound_sandwich", caption)

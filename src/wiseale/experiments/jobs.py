@@ -68,12 +68,13 @@ class Job:
             case "done":
                 return None
             case "evaluate":
-                return "evaluating", ["evaluate", str(self.out), "--most", str(self.evaluate_rows)]
+                return "evaluating", ["evaluate", str(self.out), "--most", str(self.evaluate_rows), "--no-figures"]
             case "resume":
                 return "training", ["resume", str(self.out)]
         settings = self.out.with_name(f"{self.out.name}.json")
         settings.parent.mkdir(parents=True, exist_ok=True)
-        given = {key: value for key, value in dataclasses.asdict(self.config).items() if value is not None}
+        config = dataclasses.replace(self.config, figures=False)  # the comparison draws its own
+        given = {key: value for key, value in dataclasses.asdict(config).items() if value is not None}
         write_text(settings, to_json(given))
         return "training", ["train", "--config", str(settings), "--out", str(self.out)]
 

@@ -12,17 +12,24 @@ from wiseale.evaluation.encoded import Encoded
 from wiseale.figures.style import save_figure
 
 Models = Mapping[str, Encoded]
-"""System name → the encoded rows of one of its runs; all systems encode the same unseen rows."""
+"""System name → the encoded rows of one of its runs; all systems encode the same rows."""
 
 
 @dataclass(frozen=True)
 class SavedFigure:
-    """A figure on disk (PNG, with an SVG of the same name) and its caption."""
+    """A figure on disk (a PNG, with an SVG of the same name in reports) and its caption."""
 
     path: Path
     caption: str
 
 
-def save_with_caption(figure: Figure, figures: Path, name: str, caption: str) -> SavedFigure:
-    """Save a figure as ``figures/name`` (PNG and SVG)."""
-    return SavedFigure(save_figure(figure, figures / name), caption)
+@dataclass(frozen=True)
+class Folder:
+    """Where figures are saved, as PNG and, for reports, as SVG."""
+
+    path: Path
+    svg: bool = True
+
+    def save(self, figure: Figure, name: str, caption: str) -> SavedFigure:
+        """Save a figure under a name."""
+        return SavedFigure(save_figure(figure, self.path / name, svg=self.svg), caption)

@@ -7,14 +7,14 @@ import math
 import numpy as np
 from matplotlib.figure import Figure
 
-from wiseale.figures.mosaic import Values, mosaic
-from wiseale.figures.style import PALETTE, new_figure
+from wiseale.figures.mosaic import Values, as_pixels, mosaic
+from wiseale.figures.style import PALETTE, axes_grid, new_figure
 
 
 def contact_sheet(x: Values, columns: tuple[str, ...] = ()) -> Figure:
     """Draw some rows in the user's units: images (n, C, H, W), signals (n, C, L) or tables (n, features)."""
     if x.ndim == 4:
-        return image_grid(x)
+        return image_grid(as_pixels(x))
     if x.ndim == 3:
         return _traces(x)
     return _histograms(x, columns)
@@ -36,10 +36,9 @@ def image_grid(x: Values, across: int = 8) -> Figure:
 def _traces(x: Values) -> Figure:
     shown = x[:12]
     figure = new_figure(9, 1.1 * math.ceil(len(shown) / 3) + 0.3)
-    grid = figure.subplots(math.ceil(len(shown) / 3), 3, squeeze=False).flat
-    for ax in grid:
+    axes = axes_grid(figure, len(shown), 3)
+    for ax, signal in zip(axes, shown, strict=True):
         ax.tick_params(labelsize=7)
-    for ax, signal in zip(grid, shown, strict=False):
         for channel, values in enumerate(signal):
             ax.plot(values, linewidth=1, color=PALETTE[channel % len(PALETTE)])
     return figure

@@ -19,3 +19,16 @@ def mosaic(images: Values, gap: int = 1) -> Values:
     padded = np.pad(colours, [(0, 0)] * 3 + [(0, gap)] * 2, constant_values=1)
     whole = padded.transpose(0, 3, 1, 4, 2).reshape(rows * (height + gap), columns * (width + gap), 3)
     return whole[: len(whole) - gap, : whole.shape[1] - gap] if gap else whole
+
+
+def as_pixels(x: Values, like: Values | None = None) -> Values:
+    """Images as numbers from 0 to 1: unchanged where ``like`` (x itself if not given) lies there, else by its range.
+
+    >>> as_pixels(np.array([0, 100, 200], np.float32)).tolist()
+    [0.0, 0.5, 1.0]
+    """
+    like = x if like is None else like
+    low, high = float(like.min()), float(like.max())
+    if low >= 0 and high <= 1:
+        return x
+    return (x - low) / (high - low or 1.0)

@@ -4,30 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure, SubFigure
 
 from wiseale.figures.image_rows import image_rows
 from wiseale.figures.mosaic import Values
-from wiseale.figures.style import SMALL, line_style, new_figure, wrapped
+from wiseale.figures.style import SMALL, canvas, line_style, root, wrapped
 
 
-def reconstructions(x: Values, x_hat: Mapping[str, Values]) -> Figure:
+def reconstructions(x: Values, x_hat: Mapping[str, Values], on: Figure | SubFigure | None = None) -> Figure:
     """Images (n, C, H, W) in rows below the inputs, or signals (n, C, L) drawn over the inputs."""
-    return image_rows({"input": x, **x_hat}) if x.ndim == 4 else signal_reconstructions(x, x_hat)
+    return image_rows({"input": x, **x_hat}, on) if x.ndim == 4 else signal_reconstructions(x, x_hat, on)
 
 
-def signal_reconstructions(x: Values, x_hat: Mapping[str, Values]) -> Figure:
+def signal_reconstructions(x: Values, x_hat: Mapping[str, Values], on: Figure | SubFigure | None = None) -> Figure:
     """One row per system and one column per signal (n, C, L): the input in grey, the reconstruction over it."""
     n = len(x)
-    figure = new_figure(0.95 * n + 1.7, 0.7 * len(x_hat) + 0.2)
+    figure = canvas(on, 0.95 * n + 1.7, 0.7 * len(x_hat) + 0.2)
     grid = figure.subplots(len(x_hat), n, sharex=True, sharey="col", squeeze=False)
     for row, (name, signals) in enumerate(x_hat.items()):
         for column in range(n):
             ax = grid[row][column]
-            for channel, channel_hat in zip(x[column], signals[column], strict=True):
+            for number, (channel, channel_hat) in enumerate(zip(x[column], signals[column], strict=True)):
+                colour = line_style(row if len(x_hat) > 1 else number)[0]  # one system: a colour for each channel
                 ax.plot(channel, color="0.72", linewidth=1.8)
-                ax.plot(channel_hat, color=line_style(row)[0], linewidth=1.0)
+                ax.plot(channel_hat, color=colour, linewidth=1.0)
             ax.set_xticks([])
             ax.tick_params(labelsize=SMALL - 1)
         grid[row][0].set_ylabel(wrapped(name), fontsize=SMALL, rotation=0, ha="right", va="center", parse_math=False)
-    return figure
+    return root(figure)

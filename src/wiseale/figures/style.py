@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import matplotlib
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure, SubFigure
 from matplotlib.legend import Legend
 from matplotlib.patches import Circle
 
@@ -40,25 +41,45 @@ def new_figure(width: float, height: float) -> Figure:
     return Figure(figsize=(width, height), layout="constrained")
 
 
+def canvas(on: Figure | SubFigure | None, width: float, height: float) -> Figure | SubFigure:
+    """Where to draw: a new figure, a given one brought to this size in inches, or a part of a figure as it is."""
+    if on is None:
+        return new_figure(width, height)
+    if isinstance(on, Figure):
+        on.set_size_inches(width, height)
+    return on
+
+
+def root(figure: Figure | SubFigure) -> Figure:
+    """The whole figure that a part belongs to."""
+    whole = figure.figure
+    assert isinstance(whole, Figure)
+    return whole
+
+
+def axes_grid(figure: Figure | SubFigure, n: int, across: int) -> list[Axes]:
+    """n panels in rows of ``across``."""
+    axes = list(figure.subplots(math.ceil(n / across), across, squeeze=False).flat)
+    for unused in axes[n:]:
+        unused.set_axis_off()
+    return axes[:n]
+
+
 def panels(n: int, across: int, width: float, height: float) -> tuple[Figure, list[Axes]]:
     """A figure with n panels, ``width`` by ``height`` inches each, at most ``across`` in a row."""
     across = min(n, across)
-    down = math.ceil(n / across)
-    figure = new_figure(width * across, height * down)
-    axes = list(figure.subplots(down, across, squeeze=False).flat)
-    for unused in axes[n:]:
-        unused.set_axis_off()
-    return figure, axes[:n]
+    figure = new_figure(width * across, height * math.ceil(n / across))
+    return figure, axes_grid(figure, n, across)
 
 
 def wrapped(name: str, width: int = 26) -> str:
-    r"""Break a name after spaces, commas and colons into lines of about ``width`` characters.
+    r"""Break a name after spaces, commas, colons, underscores and slashes into lines of about ``width`` characters.
 
     >>> wrapped("wise_ale:prior_weight=1,estimator=mc", 24)
     'wise_ale:prior_weight=1,\nestimator=mc'
     """
     lines = [""]
-    for piece in re.findall(r"[^ ,:]*[ ,:]?", name):
+    for piece in re.findall(r"[^ ,:_/]*[ ,:_/]|[^ ,:_/]+$", name):
         if lines[-1] and len(lines[-1] + piece.rstrip()) > width:
             lines.append("")
         lines[-1] += piece
@@ -76,22 +97,30 @@ def disable_math(legend: Legend) -> None:
         text.set_parse_math(False)
 
 
-def legend_below(figure: Figure, ax: Axes) -> None:
-    """Add the legend of ``ax`` below the figure, in as many columns as fit; the figure grows by its height."""
-    handles, names = ax.get_legend_handles_labels()
-    width, height = figure.get_size_inches()
+def legend_columns(names: Sequence[str], width: float) -> int:
+    """Columns of a legend that fit into a width in inches."""
     points = max(map(len, names)) * 0.62 * SMALL + 42  # average letter width, plus the line sample and gaps
-    columns = max(1, min(len(names), int(72 * width / points)))
-    figure.set_size_inches(width, height + math.ceil(len(names) / columns) * 1.45 * SMALL / 72)
+    return max(1, min(len(names), int(72 * width / points)))
+
+
+def legend_below(figure: Figure | SubFigure, ax: Axes) -> None:
+    """Add the legend of ``ax`` below the figure, in as many columns as fit; a whole figure grows by its height."""
+    handles, names = ax.get_legend_handles_labels()
+    width, height = figure.bbox.width / root(figure).dpi, figure.bbox.height / root(figure).dpi
+    columns = legend_columns(names, width)
+    if isinstance(figure, Figure):
+        figure.set_size_inches(width, height + math.ceil(len(names) / columns) * 1.45 * SMALL / 72)
     legend = figure.legend(handles, names, loc="outside lower center", ncols=columns, fontsize=SMALL, frameon=False)
     disable_math(legend)
 
 
-def save_figure(figure: Figure, stem: Path) -> Path:
-    """Write ``stem.png`` and ``stem.svg`` and return the path of the PNG; the same figure gives the same bytes."""
+def save_figure(figure: Figure, stem: Path, svg: bool = True) -> Path:
+    """Write ``stem.png``, and ``stem.svg`` if wanted; the same figure gives the same bytes. Returns the PNG's path."""
     stem.parent.mkdir(parents=True, exist_ok=True)
     png = stem.with_suffix(".png")
     figure.savefig(png, dpi=150)
+    if not svg:
+        return png
     figure.set_layout_engine("none")  # reuse the layout computed for the PNG
     with matplotlib.rc_context({"svg.hashsalt": "wiseale"}):  # otherwise SVG ids are random
         figure.savefig(stem.with_suffix(".svg"), metadata={"Date": None})

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import matplotlib
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure, SubFigure
 
 from wiseale.figures.mosaic import Values, mosaic
-from wiseale.figures.style import SMALL, new_figure
+from wiseale.figures.style import SMALL, canvas, root
 
 _ACROSS = 2
 _PANEL_WIDTH = 3.4  # inches
@@ -26,7 +26,7 @@ class Traversal:
     values: Values
 
 
-def traversals(systems: Mapping[str, Traversal]) -> Figure:
+def traversals(systems: Mapping[str, Traversal], on: Figure | SubFigure | None = None) -> Figure:
     """One panel per system, one row per unit: images from low to high, or signals drawn over each other.
 
     All signals share one scale, so that a unit without effect shows as a single curve.
@@ -37,7 +37,7 @@ def traversals(systems: Mapping[str, Traversal]) -> Figure:
     low = min(float(one.values.min()) for one in systems.values())
     high = max(float(one.values.max()) for one in systems.values())
     height = units * _row_height(first.values) + 0.3
-    figure = new_figure(_PANEL_WIDTH * min(_ACROSS, len(systems)), height * down)
+    figure = canvas(on, _PANEL_WIDTH * min(_ACROSS, len(systems)), height * down)
     places = figure.subfigures(down, min(_ACROSS, len(systems)), squeeze=False, wspace=0.03).flat
     for place, (name, one) in zip(places, systems.items(), strict=False):
         place.suptitle(name, fontsize=SMALL + 1, parse_math=False)
@@ -46,7 +46,7 @@ def traversals(systems: Mapping[str, Traversal]) -> Figure:
             if unit < len(one.units):
                 ax.set_axis_on()
                 _draw_unit(ax, one.values[unit], one.units[unit], (low, high))
-    return figure
+    return root(figure)
 
 
 def _row_height(values: Values) -> float:

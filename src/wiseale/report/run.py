@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 
-from wiseale import config
 from wiseale.errors import RunError
 from wiseale.experiments.comparison import Comparison, Result, System, summarize
 from wiseale.experiments.gallery import draw_all
+from wiseale.experiments.model_pictures import brief_spec
 from wiseale.report.comparison import comparison_sections, runs_table
 from wiseale.report.document import Document
 from wiseale.runs.directory import RunDirectory
@@ -26,16 +25,3 @@ def run_document(path: Path) -> Document:
     sections = comparison_sections(comparison, results, summarize(results), draw_all(run.figures, results))
     lead = "One run. Nats per observation unless stated otherwise."
     return Document(f"{system.name} on {settings.data}", lead, sections, (runs_table(results),))
-
-
-def brief_spec(objective: str) -> str:
-    """An objective's name with the settings that differ from their defaults.
-
-    >>> brief_spec("beta_vae:beta=2"), brief_spec("wise_ale:estimator=jensen")
-    ('beta_vae:beta=2', 'wise_ale')
-    """
-    thing = config.build("objective", objective)
-    complete = config.parse_spec(objective)
-    changed = [f.name for f in dataclasses.fields(thing) if getattr(thing, f.name) != f.default]
-    values = ",".join(f"{name}={complete[1][name]}" for name in changed)
-    return f"{complete[0]}:{values}" if values else complete[0]

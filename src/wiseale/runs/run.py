@@ -6,7 +6,7 @@ import dataclasses
 import platform
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +16,7 @@ import torch
 import wiseale
 from wiseale import kernels
 from wiseale.config import SettingError, TrainConfig
-from wiseale.data import load_dataset
+from wiseale.data import Dataset, load_dataset
 from wiseale.data.defaults import constant_columns
 from wiseale.errors import DivergenceError, RunError
 from wiseale.models.model_file import save_model
@@ -38,10 +38,11 @@ from wiseale.training.setup import Work, take_weights
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a run ended: its directory, and the signal that interrupted it, if any."""
+    """How a run ended: its directory, the signal that interrupted it, if any, and the data, where it was read."""
 
     path: Path
     signal: int | None = None
+    dataset: Dataset | None = field(default=None, repr=False)
 
 
 def start(asked: TrainConfig, out: Path, display: Display) -> Outcome:
@@ -66,7 +67,8 @@ def start(asked: TrainConfig, out: Path, display: Display) -> Outcome:
             return _run(work, record, RunDirectory(out.absolute()), display)
         run = RunDirectory.create(out, record, _environment(resolved, dataset.fingerprint))
         with run.locked():
-            return _run(work, record, run, display, [note] if (note := constant_columns(dataset)) else [])
+            outcome = _run(work, record, run, display, [note] if (note := constant_columns(dataset)) else [])
+            return dataclasses.replace(outcome, dataset=dataset)
 
 
 def resume(path: Path, display: Display) -> Outcome:

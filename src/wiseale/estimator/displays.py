@@ -1,0 +1,170 @@
+"""Pictures of a fitted estimator in scikit-learn's style: ``Display.from_estimator(est, X, y)`` computes and draws.
+
+Each display is drawn with matplotlib: on a new figure of pyplot, or in the place of the axes given as ``ax``.
+
+>>> import matplotlib; matplotlib.use("agg")
+>>> import numpy as np
+>>> from wiseale import AutoEncoder, LatentMapDisplay, ReconstructionDisplay, TraversalDisplay
+>>> X = np.random.default_rng(0).normal(size=(60, 4)) * [1, 1, 1, 1000]
+>>> est = AutoEncoder(network="mlp:hidden=8", max_epochs=1, random_state=0).fit(X)
+>>> display = LatentMapDisplay.from_estimator(est, X, X[:, 3] > 0, factor_name="large")
+>>> display.codes.shape, display.ax_.get_xlabel()
+((60, 2), 'z1')
+>>> ReconstructionDisplay.from_estimator(est, X).axes_.shape  # one panel per column
+(4,)
+>>> TraversalDisplay.from_estimator(est, X, row=3, steps=5).values.shape  # units, steps, columns
+(2, 5, 4)
+"""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure, SubFigure
+from sklearn.utils import _safe_indexing
+
+from wiseale.data.dataset import Array
+from wiseale.estimator.display import MAX_POINTS, Display, Floats, as_decoded, checked_units, column_names, some_rows
+from wiseale.estimator.estimator import AutoEncoder
+from wiseale.estimator.inputs import from_torch
+from wiseale.figures.column_traversals import TableTraversal, column_traversals
+from wiseale.figures.columns import column_reconstructions
+from wiseale.figures.latent_map import Factor, PlaneCodes, add_key, draw_map
+from wiseale.figures.mosaic import as_pixels
+from wiseale.figures.reconstructions import reconstructions
+from wiseale.figures.shown_codes import MAX_UNITS, traversal_codes, widest_units
+from wiseale.figures.traversals import Traversal, traversals
+
+
+class LatentMapDisplay(Display):
+    """The codes of rows in the plane of two units, coloured by y; of a 1-D code a histogram.
+
+    Args:
+        codes: posterior means in the plane of the units, (n, 2) or (n, 1).
+        units: the indices of these units in the code.
+        y: what the rows are coloured by, (n,): at most 20 values are classes, more numbers a colour scale.
+        factor_name: the name of y in the legend.
+    """
+
+    def __init__(self, codes: Floats, units: tuple[int, ...], y: Array | None = None, factor_name: str = "y") -> None:
+        self.codes, self.units, self.y, self.factor_name = codes, units, y, factor_name
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: AutoEncoder,
+        X: Any,
+        y: Any = None,
+        *,
+        units: tuple[int, int] | None = None,
+        factor_name: str = "y",
+        ax: Axes | None = None,
+    ) -> Self:
+        """Encode X and draw; ``units`` are those whose codes vary most, unless given (counted from 0)."""
+        x, labels = some_rows(X, y, MAX_POINTS)
+        mu = estimator.transform(x)
+        chosen = widest_units(mu, 2) if units is None else checked_units(units, mu.shape[1])
+        return cls(mu[:, list(chosen)], chosen, labels, factor_name).plot(ax)
+
+    def _draw(self, on: Figure | SubFigure) -> None:
+        ax = on.subplots()
+        factor = None if self.y is None else Factor(self.factor_name, self.y)
+        shaded = draw_map(ax, PlaneCodes(self.codes, self.units), factor)
+        add_key(on, [ax], shaded, factor)
+
+
+class ReconstructionDisplay(Display):
+    """Rows beside their reconstructions from the mean code.
+
+    Images: inputs above, reconstructions below. Signals: the reconstruction over the input in grey. Tables: one panel
+    per column, observed against reconstructed values in standard deviations of the column.
+
+    Args:
+        x: the rows in the user's units, (n, *x_shape).
+        x_hat: their reconstructions.
+        columns: names of a table's columns.
+    """
+
+    def __init__(self, x: Floats, x_hat: Floats, columns: tuple[str, ...] = ()) -> None:
+        self.x, self.x_hat, self.columns = x, x_hat, columns
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: AutoEncoder, X: Any, y: Any = None, *, n_rows: int = 8, ax: Axes | None = None
+    ) -> Self:
+        """Reconstruct ``n_rows`` images or signals, evenly spaced in X by y, or up to 20,000 rows of a table."""
+        shape = estimator.x_shape_
+        x, _ = some_rows(X, y, MAX_POINTS if len(shape) == 1 else n_rows)
+        x_hat = estimator.inverse_transform(estimator.transform(x))
+        return cls(as_decoded(estimator, x), x_hat, column_names(estimator)).plot(ax)
+
+    def _draw(self, on: Figure | SubFigure) -> None:
+        named = {"reconstruction": self.x_hat}
+        if self.x.ndim == 2:
+            column_reconstructions(self.x, named, self.columns, on=on)
+        elif self.x.ndim == 4:
+            reconstructions(as_pixels(self.x), {"reconstruction": as_pixels(self.x_hat, self.x)}, on)
+        else:
+            reconstructions(self.x, named, on)
+
+
+class TraversalDisplay(Display):
+    """What changes when one unit of the code moves and the others stay at the code of one row.
+
+    Images from low to high; signals over each other, from dark (low) to light (high); tables as the change of each
+    column in the user's units, coloured by standard deviations of the column.
+
+    Args:
+        values: decoded codes (units, steps, *x_shape) in the user's units.
+        units: the indices of the units that move.
+        deviation: standard deviation of each column of a table.
+        columns: names of a table's columns.
+    """
+
+    def __init__(
+        self,
+        values: Floats,
+        units: tuple[int, ...],
+        deviation: Floats | None = None,
+        columns: tuple[str, ...] = (),
+    ) -> None:
+        self.values, self.units, self.deviation, self.columns = values, units, deviation, columns
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: AutoEncoder,
+        X: Any,
+        y: Any = None,
+        *,
+        row: int = 0,
+        units: tuple[int, ...] | None = None,
+        steps: int = 5,
+        ax: Axes | None = None,
+    ) -> Self:
+        """Traverse from the code of one row of X over two standard deviations of the codes of X; y is not used.
+
+        ``units`` are the five whose codes vary most, unless given (counted from 0). ``steps`` is odd.
+        """
+        if steps < 3 or steps % 2 == 0:
+            raise ValueError(f"steps must be odd and at least 3, got {steps}")
+        if not 0 <= row < len(X):
+            raise ValueError(f"row must be from 0 to {len(X) - 1}, the last of X, got {row}")
+        start = estimator.transform(_safe_indexing(from_torch(X), [row]))[0]
+        x, _ = some_rows(X, None, MAX_POINTS)
+        mu, sigma = estimator.posterior(x) if estimator.model_.stochastic else (estimator.transform(x), None)
+        chosen = widest_units(mu, MAX_UNITS) if units is None else checked_units(units, mu.shape[1])
+        codes = traversal_codes(mu, sigma, start, chosen, steps)
+        values = estimator.inverse_transform(codes.reshape(-1, mu.shape[1]))
+        values = values.reshape(*codes.shape[:2], *values.shape[1:])
+        deviation = as_decoded(estimator, x).std(0) if values.ndim == 3 else None
+        return cls(values, chosen, deviation, column_names(estimator)).plot(ax)
+
+    def _draw(self, on: Figure | SubFigure) -> None:
+        names = tuple(f"z{unit + 1}" for unit in self.units)
+        if self.deviation is not None:
+            column_traversals({"": TableTraversal(names, self.values)}, self.deviation, self.columns, on)
+        else:
+            values = as_pixels(self.values) if self.values.ndim == 5 else self.values
+            traversals({"": Traversal(names, values)}, on)

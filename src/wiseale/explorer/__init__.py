@@ -1,0 +1,1 @@
+"""The latent-space explorer: a page to move through a trained model's codes."""
