@@ -1,4 +1,6 @@
-"""--threads auto tries counts, keeps the fastest, and disturbs nothing."""
+"""The number of threads: 1 for small networks; --threads auto tries counts, keeps the fastest, disturbs nothing."""
+
+from dataclasses import replace
 
 import pytest
 import torch
@@ -37,3 +39,26 @@ def test_runs_side_by_side_are_not_measured(tmp_path):
     asked = TrainConfig(data="sine:n=100,n_test=1", threads="auto")
     with pytest.raises(SettingError, match="side by side"):
         prepare_comparison(asked, ("aevb",), 1, tmp_path / "out", 100)
+
+
+def test_multiply_adds_are_counted_without_computing():
+    """An MLP of widths w has Σ w_i·w_{i+1} multiply-adds a row; 30 → h → 2 codes and sigma, 2 → h → 30."""
+    rows = threads.SMALL_STEP // (30 * 1000 + 2 * 1000 * 2 + 1000 * 2 + 1000 * 30)
+    network = "mlp:hidden=1000,start=none"
+    assert threads.is_small_step(network, "gaussian", (30,), 2, rows - 1)
+    assert not threads.is_small_step(network, "gaussian", (30,), 2, rows + 1)
+
+
+def test_small_networks_train_on_one_thread_and_large_ones_do_not(monkeypatch):
+    monkeypatch.setattr("wiseale.training.plan.cores", lambda: 4)
+    asked = TrainConfig(data="sine:n=200,n_test=1", device="cpu")
+    dataset = load_dataset(asked.data)
+    small, given = replace(asked, network="mlp:hidden=8"), replace(asked, network="mlp:hidden=8", threads=3)
+    assert [resolve(one, dataset).threads for one in (asked, small, given)] == [4, 1, 3]
+
+
+def test_torch_threads_are_restored():
+    before = torch.get_num_threads()
+    with threads.torch_threads(before + 1):
+        assert torch.get_num_threads() == before + 1
+    assert torch.get_num_threads() == before

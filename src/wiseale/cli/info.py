@@ -25,7 +25,10 @@ def command() -> None:
         **_packages(),
         "platform": platform.platform(),
         "cores": str(cores()),
-        "threads": f"{default_threads()} unless --threads is given: one per core, at most {MAX_DEFAULT_THREADS}",
+        "threads": (
+            f"{default_threads()} unless --threads is given: one per core, at most {MAX_DEFAULT_THREADS}; "
+            "1 for small networks"
+        ),
         "accelerators": _accelerators(),
         "kernels": kernels.state(),
         "cache folder": str(cache_root()),

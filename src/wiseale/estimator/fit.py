@@ -19,6 +19,7 @@ from wiseale.training.loop import fit
 from wiseale.training.plan import resolve
 from wiseale.training.records import EpochRecord
 from wiseale.training.setup import Work
+from wiseale.training.threads import torch_threads
 
 _QUIET_SECONDS = 2.0
 
@@ -68,7 +69,9 @@ def fit_array(
     journal = _Memory(chosen, verbose)
     if verbose:
         print(f"{describe(dataset)}; {work.facts.parameters:,} parameters", flush=True)
-    fit(work.learner, work.train, work.held_out, work.plan, journal)
+    assert isinstance(chosen.threads, int)
+    with torch_threads(chosen.threads):
+        fit(work.learner, work.train, work.held_out, work.plan, journal)
     work.learner.finish()
     progress = work.learner.progress
     best = progress.best_epoch if work.learner.best is not None else progress.epoch

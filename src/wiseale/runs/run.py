@@ -105,7 +105,7 @@ def _as_rank(asked: TrainConfig, world: World) -> TrainConfig:
         raise SettingError("processes", problem)
     if asked.threads == "auto" and world.size > 1:
         raise SettingError("threads", f"auto tries one process at a time, and {world.size} were started: give a number")
-    threads = asked.threads or default_threads(world.local_size)
+    threads = asked.threads or (default_threads(world.local_size) if world.size > 1 else None)
     return dataclasses.replace(asked, processes=world.size, threads=threads)
 
 

@@ -20,7 +20,7 @@ from wiseale.platform.folders import default_data_root
 from wiseale.platform.machine import cores
 from wiseale.randomness import permutation
 from wiseale.training.schedule import Schedule
-from wiseale.training.threads import fastest_threads
+from wiseale.training.threads import fastest_threads, is_small_step
 
 MAX_DEFAULT_THREADS = 4  # small networks gain nothing beyond a few threads
 
@@ -65,6 +65,8 @@ def resolve(asked: TrainConfig, dataset: Dataset) -> TrainConfig:
     device = choose_device(asked.device)
     specs = config.spec_of("network", network), config.spec_of("likelihood", likelihood)
     threads = asked.threads or default_threads()
+    if asked.threads is None and device == "cpu" and is_small_step(*specs, dataset.x_shape, latent_dim, batch_size):
+        threads = 1
     if threads == "auto":
         threads = fastest_threads(*specs, dataset.x_shape, latent_dim, batch_size, device)
     return replace(

@@ -1,18 +1,46 @@
-"""``--threads auto``: measure which number of threads trains this network fastest on this machine."""
+"""The number of CPU threads of a run: one for small networks, and ``--threads auto``, which measures the fastest."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from statistics import median
 
 import torch
+from torch.utils.flop_counter import FlopCounterMode
 
 from wiseale import config
 from wiseale.divergences import kl_posterior_prior
 from wiseale.networks.model import Model, seeded
 from wiseale.platform.machine import cores
 
+SMALL_STEP = 50_000_000
+"""Multiply-adds of a batch's forward pass below which a second thread gains little; threads that wait for each other
+by spinning make such steps many times slower on a busy machine."""
+
 _ROUNDS, _STEPS = 5, 3
+
+
+def is_small_step(network: str, likelihood: str, x_shape: tuple[int, ...], latent_dim: int, batch_size: int) -> bool:
+    """Whether the forward pass of a batch has fewer than :data:`SMALL_STEP` multiply-adds; nothing is computed."""
+    with torch.device("meta"), seeded(0):
+        model = Model(config.build("network", network), x_shape, latent_dim, config.build("likelihood", likelihood))
+        x, epsilon = torch.empty(batch_size, *x_shape), torch.empty(batch_size, latent_dim)
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        model(x, epsilon)
+    return int(counter.get_total_flops()) // 2 < SMALL_STEP
+
+
+@contextmanager
+def torch_threads(count: int) -> Iterator[None]:
+    """Inside, torch uses this many threads."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def fastest_threads(
