@@ -21,7 +21,7 @@ class Observation:
 
     Attributes:
         kind: from the shape (features,), (channels, length) or (channels, height, width).
-        low, high: range of values, the same for all entries of images and signals; per column of a table.
+        low, high: range of nearly all values, the same for all entries of images and signals; per column of a table.
     """
 
     kind: Kind
@@ -40,8 +40,8 @@ class Observation:
             names = columns or tuple(f"x{i}" for i in range(shape[0]))
             low, high = np.quantile(x, (0.01, 0.99), axis=0)
             return cls(kind, shape, names, tuple(low.tolist()), tuple(high.tolist()))
-        least, most = float(x.min()), float(x.max())
-        if kind == "image" and least >= 0 and most <= 1:
+        least, most = (float(end) for end in np.quantile(x, (0.002, 0.998)))
+        if kind == "image" and x.min() >= 0 and x.max() <= 1:
             least, most = 0.0, 1.0
         return cls(kind, shape, (), (least,), (most if most > least else least + 1,))
 

@@ -44,6 +44,7 @@ def _listen(host: str, port: int) -> socket.socket:
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((host, port))
+        listener.listen()  # before the address is printed: who opens it at once waits instead of failing
     except OSError as error:
         listener.close()
         raise ConfigError(f"cannot listen on {host}, port {port}: {error.strerror}; try another --port") from None

@@ -1,6 +1,6 @@
 // What the page can do, over the runs and the state: move the code, select rows, change axes and colours.
 
-import { readOut, tell } from "./elements.js";
+import { isDark, readOut, tell } from "./elements.js";
 import { lift, planeOf, project, projectAll } from "./plane.js";
 import { inside, makeIndex } from "./nearest.js";
 import { colourChoices, css, makeColouring, RUN_COLOURS } from "./colours.js";
@@ -83,25 +83,32 @@ export async function makeApp(source, makeStore, readAddress) {
     const changed = chosen !== store.state.axes || !store.state.view;
     store.set({ axes: chosen, ...(changed ? { view: fittingView(runs) } : {}) });
     if (store.state.cursor) app.goTo(runs[store.state.cursor.run], store.state.cursor.z);
-    const late = setTimeout(() => tell("computing contours…"), 400);
+    let told = false;
+    const late = setTimeout(() => {
+      told = true;
+      tell("computing contours…");
+    }, 400);
     try {
       await Promise.all(runs.map(async (run) => {
         const contours = run.latent_dim > 1 ? await source.contours(run.number, chosen) : null;
         if (store.state.axes === chosen) run.contours = contours;
       }));
     } catch (error) {
-      tell(error.message);
+      clearTimeout(late);
+      return tell(error.message);
     }
     clearTimeout(late);
-    store.set({ contours: chosen });
+    if (told) tell("");
+    if (runs.some((run) => run.latent_dim > 1 && !run.contours)) tell("this file holds no contours for these axes");
+    return store.set({ contours: chosen });
   };
   app.setColour = async (key) => {
     const choice = choices.find((one) => one.key === key);
     try {
       const shared = /^\d+$/.test(key) ? await colouringValues(Number(key)) : null;
-      for (const run of runs) run.colouring = makeColouring(choice, key === "error" ? run.error : shared, manifest.scales);
+      for (const run of runs) run.colouring = makeColouring(choice, key === "error" ? run.error : shared, manifest.scales, isDark());
       app.colour = { choice, values: shared, colouring: runs[0].colouring };
-      store.set({ colour: key, picked: [] });
+      store.set({ colour: key, ...(key === store.state.colour ? {} : { picked: [] }) });
     } catch (error) {
       tell(error.message);
     }

@@ -19,14 +19,17 @@ export function colourChoices(manifest) {
 }
 
 // A colouring for the values of the rows: rgb of a row, and what the legend needs.
-export function makeColouring(choice, values, scales) {
+export function makeColouring(choice, values, scales, dark) {
   if (choice.key === "none") return { kind: "plain", of: () => PLAIN };
   if (choice.classes.length) {
     const colour = classColours(choice.classes.length, values);
     return { kind: "classes", of: (row) => colour[values[row]], colour };
   }
-  const [low, high] = choice.period ? [0, choice.period] : range(values);
-  const scale = scales[choice.period ? "twilight" : "viridis"];
+  // The end of viridis that would vanish before the page's background is left out.
+  const scale = choice.period ? scales.twilight : dark ? scales.viridis.slice(16) : scales.viridis.slice(0, 58);
+  const [low, high, middle] = choice.period ? [0, choice.period, 0] : range(values);
+  const lopsided = !choice.period && Math.abs((middle - low) / (high - low || 1) - 0.5) > 0.3;
+  if (lopsided) return rankColouring(values, scale);
   const at = (value) => {
     const share = choice.period ? ((value % high) + high) % high / high : (value - low) / (high - low || 1);
     return scale[Math.max(0, Math.min(scale.length - 1, Math.round(share * (scale.length - 1))))];
@@ -48,5 +51,14 @@ function classColours(n, values) {
 function range(values) {
   const sorted = Float32Array.from(values).sort();
   const at = (share) => sorted[Math.round(share * (sorted.length - 1))];
-  return at(0.98) > at(0.02) ? [at(0.02), at(0.98)] : [sorted[0], sorted[sorted.length - 1]];
+  const ends = at(0.98) > at(0.02) ? [at(0.02), at(0.98)] : [sorted[0], sorted[sorted.length - 1]];
+  return [...ends, at(0.5)];
+}
+
+// Where most values crowd at one end, equal steps of colour are equal numbers of rows.
+function rankColouring(values, scale) {
+  const order = Uint32Array.from(values.keys()).sort((a, b) => values[a] - values[b]);
+  const colour = new Uint8Array(values.length);
+  order.forEach((row, rank) => (colour[row] = Math.floor((rank / order.length) * scale.length)));
+  return { kind: "scale", of: (row) => scale[colour[row]], low: values[order[0]], high: values[order[order.length - 1]], scale, byRank: true };
 }

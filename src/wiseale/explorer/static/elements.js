@@ -29,6 +29,11 @@ export function themeColours() {
   return Object.fromEntries(names.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
 }
 
+export function isDark() {
+  const { theme } = document.documentElement.dataset;
+  return theme === "dark" || (theme !== "light" && matchMedia("(prefers-color-scheme: dark)").matches);
+}
+
 let clearing;
 
 // A message for everyone, gone after a while; an empty text clears it.

@@ -15,7 +15,6 @@ export function listen(app, panel) {
   const planeAt = (event) => toPlane(panel.view(), ...place(event));
 
   stage.addEventListener("pointerdown", (event) => {
-    stage.focus({ preventScroll: true });
     stage.setPointerCapture(event.pointerId);
     pointers.set(event.pointerId, place(event));
     const { state } = app.store;
@@ -24,7 +23,6 @@ export function listen(app, panel) {
     else if (event.pointerType === "touch") action = { kind: "point" };
     else action = { kind: "pan", from: place(event), view: state.view, far: false };
     if (action.kind === "point") app.pointAt(run, planeAt(event));
-    event.preventDefault();
   });
 
   stage.addEventListener("pointermove", (event) => {

@@ -50,7 +50,7 @@ export function watchLegend(app) {
       context.fillStyle = css(rgb);
       context.fillRect((k * 120) / colouring.scale.length, 0, 120 / colouring.scale.length + 1, 10);
     });
-    return [element("span", {}, choice.name), element("span", {}, short(colouring.low)), canvas, element("span", {}, short(colouring.high))];
+    return [element("span", {}, choice.name), element("span", {}, short(colouring.low)), canvas, element("span", {}, `${short(colouring.high)}${colouring.byRank ? " (by rank)" : ""}`)];
   }
 
   store.watch(["colour", "layers", "picked", "theme"], draw);

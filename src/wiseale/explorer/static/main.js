@@ -43,6 +43,7 @@ async function start() {
   for (const [part, keys] of Object.entries(REDRAW)) {
     store.watch(keys, () => app.panels.forEach((panel) => panel.invalidate(part)));
   }
+  store.watch(["theme"], ({ colour }) => app.setColour(colour));
   store.watch(["layers"], async ({ layers }) => {
     if (!layers.pictures || app.thumbnails) return;
     tell("loading the pictures…");

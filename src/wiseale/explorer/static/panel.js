@@ -81,12 +81,17 @@ export function makePanel(app, run) {
     context.clearRect(0, 0, now.width, now.height);
     if (!app.store.state.layers.pictures || !app.thumbnails) return;
     const { rows, side, paint } = app.thumbnails;
-    const taken = new Set();
+    const taken = new Map(); // one picture at most in a cell of its own size, so only neighbouring cells can overlap
+    const room = side + 5;
     rows.forEach((row, number) => {
       const [x, y] = toPixel(now, [run.positions[2 * row], run.positions[2 * row + 1]]);
-      const cell = `${Math.round(x / (side + 6))},${Math.round(y / (side + 6))}`;
-      if (taken.has(cell) || x < 0 || y < 0 || x > now.width || y > now.height) return;
-      taken.add(cell);
+      if (x < 0 || y < 0 || x > now.width || y > now.height) return;
+      const [column, line] = [Math.floor(x / room), Math.floor(y / room)];
+      for (let k = 0; k < 9; k++) {
+        const other = taken.get(1000 * (line + Math.floor(k / 3) - 1) + column + (k % 3) - 1);
+        if (other && Math.abs(other[0] - x) < room && Math.abs(other[1] - y) < room) return;
+      }
+      taken.set(1000 * line + column, [x, y]);
       paint(context, number, x - side / 2, y - side / 2, css(run.colouring.of(row)), theme);
     });
   }
@@ -146,12 +151,12 @@ export function makePanel(app, run) {
 }
 
 function captionOf(app, run) {
-  const words = [`${run.objective}`, `${run.latent_dim} latent dimensions`.replace(/^1 latent dimensions/, "1 latent dimension")];
+  const words = [run.objective.split(":")[0], `${run.latent_dim} latent dimensions`.replace(/^1 latent dimensions/, "1 latent dimension")];
   if (!run.stochastic) words.push("deterministic encoder");
   if (run.trained_on) words.push(`trained on ${run.trained_on.toLocaleString("en")} of these rows`);
   const letter = element("span", { className: "letter" }, run.letter);
   letter.dataset.run = run.number;
-  const parts = [element("span", { className: "name" }, run.name), element("span", { className: "what", title: words.join(" · ") }, words.join(" · "))];
+  const parts = [element("span", { className: "name" }, run.name), element("span", { className: "what", title: `${run.objective} · ${run.network}` }, words.join(" · "))];
   return app.runs.length > 1 ? [letter, ...parts] : parts;
 }
 
