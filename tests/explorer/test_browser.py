@@ -295,11 +295,3 @@ def test_one_file_works_without_a_server(browser, image_run, other_run, tmp_path
 def test_a_code_that_cannot_be_decoded_is_told_in_words(browser, images):
     with opened(browser, f"{images}#code=0:9000000,0", allow="422") as page:
         page.wait_for_function("() => document.querySelector('#message').textContent.includes('far outside')")
-
-
-def test_the_preloaded_modules_are_those_of_the_page():
-    from wiseale.explorer.assets import load_assets
-
-    assets = load_assets()
-    listed = set(re.findall(r'modulepreload" href="([\w.]+)"', assets["index.html"].text))
-    assert listed | {"main.js"} == {name for name in assets if name.endswith(".js")}

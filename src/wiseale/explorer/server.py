@@ -49,6 +49,11 @@ class _Routes:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._assets = load_assets()
+        # Ready before the first request: the description, and the contours of the plane that is shown first.
+        self._manifest = manifest(session)
+        for run in session.runs:
+            if run.latent_dim > 1:
+                run.contours("0,1" if all(one.latent_dim == 2 for one in session.runs) else "pca")
 
     async def page(self, request: Request) -> Response:
         return self._asset("index.html")
@@ -57,7 +62,7 @@ class _Routes:
         return self._asset(request.path_params["name"])
 
     async def manifest(self, request: Request) -> Response:
-        return JSONResponse(await run_in_threadpool(manifest, self._session))
+        return JSONResponse(self._manifest)
 
     async def geometry(self, request: Request) -> Response:
         return _binary(geometry(self._run(request)))

@@ -62,6 +62,7 @@ export function makePanel(app, run) {
     if (stale.has("posteriors") || (stale.has("points") && state.layers.posteriors)) {
       overlay.posteriors(run.plane, posteriorEntries(now, theme));
     }
+    note(state);
     if (stale.has("marks")) overlay.marks((u) => toPixel(now, u), app.marksOf(run), theme);
     stale.clear();
   }
@@ -102,16 +103,22 @@ export function makePanel(app, run) {
     slow = now - last > 40 && now - last < 400 ? slow + 1 : Math.max(0, slow - 1);
     last = now;
     if (slow > 3 && run.n / step > 4000) [step, slow] = [Math.min(step * 2, 16), 0];
-    thinned.hidden = step === 1;
-    thinned.textContent = `every ${step}th row is drawn while moving`.replace("2th", "2nd");
+    note(app.store.state);
     clearTimeout(resting);
     resting = setTimeout(() => {
       if (step > 1) {
         step = 1;
-        thinned.hidden = true;
         invalidate("points");
       }
     }, 180);
+  }
+
+  // What is left out of the picture is said in its corner.
+  function note({ layers }) {
+    const { drawn, of } = run.drawnEllipses || { drawn: 0, of: 0 };
+    const some = layers.posteriors && drawn < of ? `posteriors of ${drawn} of ${of.toLocaleString("en")} rows in view` : "";
+    thinned.textContent = step > 1 ? `every ${step === 2 ? "2nd" : `${step}th`} row is drawn while moving` : some;
+    thinned.hidden = !thinned.textContent;
   }
 
   function posteriorEntries(now, theme) {
