@@ -42,10 +42,11 @@ def density_contours(plane: Plane, mu: Values, sigma: Values | None) -> Polyline
     encoder, draws of a prior) it is widened by Scott's rule for kernel density estimates, n^(−1/6) standard deviations.
     """
     centres = mu @ plane.directions.T
-    axes, step = _axes(centres, sigma, _GRID if plane.along_units else _TURNED_GRID)
+    scott = centres.std(axis=0) * len(mu) ** (-1 / 6)
+    margin: Matrix = 3 * (scott if sigma is None else np.full(2, float(np.median(sigma))))
+    axes, step = _axes(centres, margin, _TURNED_GRID if sigma is not None and not plane.along_units else _GRID)
     if sigma is None:
-        width = np.maximum(step, centres.std(axis=0) * len(mu) ** (-1 / 6))
-        density = _independent(axes, centres, np.broadcast_to(width, centres.shape))
+        density = _independent(axes, centres, np.broadcast_to(np.maximum(step, scott), centres.shape))
     elif plane.along_units:
         variance = (sigma.astype(np.float64) @ plane.directions.T) ** 2
         density = _independent(axes, centres, np.sqrt(variance + step**2))
@@ -55,9 +56,8 @@ def density_contours(plane: Plane, mu: Values, sigma: Values | None) -> Polyline
     return _regions(axes, density)
 
 
-def _axes(centres: Matrix, sigma: Values | None, points: int) -> tuple[tuple[Matrix, Matrix], Matrix]:
+def _axes(centres: Matrix, margin: Matrix, points: int) -> tuple[tuple[Matrix, Matrix], Matrix]:
     """Grid along both axes over nearly all codes and the prior's circles, and its steps (2,)."""
-    margin = 0.0 if sigma is None else 3 * float(np.median(sigma))
     low = np.minimum(np.quantile(centres, 0.001, axis=0) - margin, -3.3)
     high = np.maximum(np.quantile(centres, 0.999, axis=0) + margin, 3.3)
     x, y = (np.linspace(a, b, points) for a, b in zip(low, high, strict=True))

@@ -25,8 +25,7 @@ export function makeColouring(choice, values, scales, dark) {
     const colour = classColours(choice.classes.length, values);
     return { kind: "classes", of: (row) => colour[values[row]], colour };
   }
-  // The end of viridis that would vanish before the page's background is left out.
-  const scale = choice.period ? scales.twilight : dark ? scales.viridis.slice(16) : scales.viridis.slice(0, 58);
+  const scale = choice.period ? cyclic(scales.twilight, dark) : dark ? scales.viridis.slice(16) : scales.viridis.slice(0, 58);
   const [low, high, middle] = choice.period ? [0, choice.period, 0] : range(values);
   const lopsided = !choice.period && Math.abs((middle - low) / (high - low || 1) - 0.5) > 0.3;
   if (lopsided) return rankColouring(values, scale);
@@ -36,6 +35,10 @@ export function makeColouring(choice, values, scales, dark) {
   };
   return { kind: "scale", of: (row) => at(values[row]), low, high, scale };
 }
+
+// Colours that would vanish before the page's background are avoided: viridis is cut at one end, and a cyclic scale,
+// which has no end to cut, is darkened on a light page and lightened on a dark one.
+const cyclic = (scale, dark) => scale.map((rgb) => rgb.map((part) => Math.round(dark ? part + 0.3 * (255 - part) : 0.8 * part)));
 
 function classColours(n, values) {
   if (n <= CLASS_COLOURS.length) return CLASS_COLOURS.slice(0, n);

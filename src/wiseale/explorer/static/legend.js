@@ -15,9 +15,10 @@ export function watchLegend(app) {
     if (colouring.kind === "scale") parts.push(...scaleKey(choice, colouring));
     const theme = themeColours();
     const lines = [];
-    if (layers.aggregate) lines.push(line(theme.aggregate, "", "aggregate posterior"));
-    if (layers.prior) lines.push(line(theme.prior, "4 3", "prior"));
-    if (lines.length) {
+    const flat = app.runs.every((run) => run.latent_dim === 1);
+    if (layers.aggregate && !flat) lines.push(line(theme.aggregate, "", "aggregate posterior"));
+    if (layers.prior) lines.push(line(theme.prior, "4 3", flat ? "prior, ±1, 2, 3 σ" : app.runs.some((run) => run.own_prior) ? "prior (the model's own)" : "prior"));
+    if (lines.length && !flat) {
       const shares = app.manifest.shares.map((share) => Math.round(100 * share)).join(", ");
       lines.push(element("span", {}, `lines enclose ${shares} %`));
     }

@@ -56,8 +56,8 @@ function axisMarks(view, plane, theme) {
   return made;
 }
 
-// Aggregate: solid, thicker where it encloses less. Prior: dashed circles, or its own contours.
-function contourPaths(contours, radii, layers, theme) {
+// Aggregate: solid, thicker where it encloses less. Prior: dashed circles (lines in one dimension), or its own contours.
+function contourPaths(plane, contours, radii, layers, theme) {
   const made = [];
   const path = (flat) => {
     let text = "";
@@ -66,7 +66,9 @@ function contourPaths(contours, radii, layers, theme) {
   };
   if (layers.prior) {
     const dashed = { ...FIXED_STROKE, stroke: theme.prior, "stroke-width": 1.3, "stroke-dasharray": "5 4" };
-    if (contours?.prior) {
+    if (plane.line) {
+      for (const x of radii.flatMap((r) => [-r, r])) made.push(svg("line", { ...dashed, x1: x, x2: x, y1: -99, y2: 99 }));
+    } else if (contours?.prior) {
       for (const share of contours.prior) made.push(svg("path", { ...dashed, d: share.map(path).join("") }));
     } else {
       for (const r of radii) made.push(svg("circle", { ...dashed, r, cx: 0, cy: 0, "data-layer": "prior" }));

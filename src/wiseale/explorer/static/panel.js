@@ -58,7 +58,7 @@ export function makePanel(app, run) {
       overlay.axes(now, run.plane, theme);
       stale.add("marks");
     }
-    if (stale.has("lines")) overlay.contours(run.contours, app.manifest.radii, state.layers, theme);
+    if (stale.has("lines")) overlay.contours(run.plane, run.contours, app.manifest.radii, state.layers, theme);
     if (stale.has("posteriors") || (stale.has("points") && state.layers.posteriors)) {
       overlay.posteriors(run.plane, posteriorEntries(now, theme));
     }

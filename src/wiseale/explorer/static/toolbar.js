@@ -18,6 +18,7 @@ export function watchToolbar(app) {
 
   for (const [name, [title, help]] of Object.entries(LAYERS)) {
     if (name === "pictures" && !manifest.thumbnails.rows.length) continue;
+    if (name === "aggregate" && app.runs.every((run) => run.latent_dim === 1)) continue;
     if (name === "posteriors" && !app.runs.some((run) => run.sigma)) continue;
     const toggle = () => store.set({ layers: { ...store.state.layers, [name]: !store.state.layers[name] } });
     const button = element("button", { type: "button", id: `layer-${name}`, title: help, onclick: toggle }, title);
