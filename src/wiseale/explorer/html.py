@@ -26,12 +26,13 @@ from wiseale.explorer.manifest import contour_lines, geometry, manifest
 from wiseale.explorer.observation import Observation
 from wiseale.explorer.session import Session, ShownRun
 from wiseale.explorer.stored_decoder import PageDecoder, stored_decoder
+from wiseale.explorer.weights import MAX_MULTIPLY_ADDS, NoDescriptionError, describe, multiply_adds
 from wiseale.platform.atomic_files import write_text
 
 MOST_ROWS = 10_000
 """Rows in a file, unless the user asks for more."""
 
-_THUMBNAIL_BYTES = 600_000  # before compression
+_THUMBNAIL_BYTES = 1_000_000  # before compression
 _CONTOUR_UNITS = 4  # contours are stored for every pair of the units whose codes vary most
 
 _IMPORT = re.compile(r'^import \{([^}]*)\} from "\./([\w.]+)";\n', re.M)
@@ -102,7 +103,7 @@ def _variable(name: str) -> str:
 
 def _data(session: Session) -> dict[str, Any]:
     described, observation = manifest(session), session.observation
-    decoders = [_decoder(run, observation) for run in session.runs]
+    decoders = [page_decoder(run, observation) for run in session.runs]
     rows, thumbnails = _thumbnails(session)
     described["thumbnails"]["rows"] = rows
     is_table = observation.kind == "table"
@@ -114,12 +115,19 @@ def _data(session: Session) -> dict[str, Any]:
         "thumbnails": thumbnails,
         "originals": _packed(session.x(np.arange(len(session.shown.rows))).astype("<f4").tobytes()) if is_table else "",
         "decoders": [{"description": one.description, "values": _packed(one.content)} for one in decoders],
-        "decode_note": decoders[0].note,
+        "decode_note": next((one.note for one in decoders if one.note), ""),
     }
 
 
-def _decoder(run: ShownRun, observation: Observation) -> PageDecoder:
-    return stored_decoder(run, observation)
+def page_decoder(run: ShownRun, observation: Observation) -> PageDecoder:
+    """The network itself where a page can run it fast enough, else stored decodes."""
+    try:
+        description, weights = describe(run.codec)
+    except NoDescriptionError:
+        return stored_decoder(run, observation)
+    if multiply_adds(description) > MAX_MULTIPLY_ADDS:
+        return stored_decoder(run, observation)
+    return PageDecoder({"kind": "network", **description}, weights, "")
 
 
 def _thumbnails(session: Session) -> tuple[list[int], str]:

@@ -34,7 +34,11 @@ export function watchDetails(app) {
         tell(error.message);
       }
     });
-    tab.refresh = () => app.store.state.tab === tab.key && show();
+    let resting; // many codes are decoded at once: not before the cursor rests
+    tab.refresh = () => {
+      clearTimeout(resting);
+      if (app.store.state.tab === tab.key) resting = setTimeout(show, 120);
+    };
     app.store.watch(["tab", ...tab.watch], tab.refresh);
   }
 

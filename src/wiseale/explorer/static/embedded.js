@@ -1,6 +1,9 @@
 // The data of a self-contained page: JSON in the page, columns as compressed base64; codes are decoded in the page.
 
+import { makeDecoder } from "./decoder.js";
 import { makeStoredDecoder } from "./stored_decoder.js";
+
+const PAUSE = 24; // milliseconds of decoding after which the page may draw and react
 
 async function bytes(text) {
   const packed = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
@@ -13,7 +16,7 @@ const floats = async (text) => new Float32Array(await bytes(text));
 export async function embeddedSource(element) {
   const data = JSON.parse(element.textContent);
   const { manifest } = data;
-  const decoders = await Promise.all(data.decoders.map(async ({ description, values }) => makeDecoderOf(description, await bytes(values))));
+  const decoders = await Promise.all(data.decoders.map(async ({ description, values }) => decoderOf(description, await bytes(values))));
   const size = manifest.observation.shape.reduce((a, b) => a * b, 1);
   let pictures = null;
   const thumbnails = async () => (pictures ??= new Uint8Array(await bytes(data.thumbnails)));
@@ -23,7 +26,14 @@ export async function embeddedSource(element) {
   async function decode(run, codes) {
     const d = manifest.runs[run].latent_dim;
     const decoded = new Float32Array((codes.length / d) * size);
-    for (let k = 0; k * d < codes.length; k++) decoded.set(decoders[run](codes.subarray(k * d, (k + 1) * d)), k * size);
+    let paused = performance.now();
+    for (let k = 0; k * d < codes.length; k++) {
+      decoded.set(decoders[run](codes.subarray(k * d, (k + 1) * d)), k * size);
+      if (performance.now() - paused > PAUSE) {
+        await new Promise((resolve) => setTimeout(resolve));
+        paused = performance.now();
+      }
+    }
     return decoded;
   }
 
@@ -54,6 +64,4 @@ export async function embeddedSource(element) {
   };
 }
 
-function makeDecoderOf(description, values) {
-  return makeStoredDecoder(description, values);
-}
+const decoderOf = (description, values) => (description.kind === "network" ? makeDecoder : makeStoredDecoder)(description, values);
