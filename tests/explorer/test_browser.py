@@ -34,7 +34,7 @@ def compared(image_run, other_run):
 
 
 @pytest.mark.parametrize("renderer", ["webgl", "canvas"])
-def test_points_are_drawn_and_hovering_decodes(browser, images, image_session, renderer):
+def test_points_are_drawn_and_hovering_shows_what_the_model_decodes(browser, images, image_session, renderer):
     url = f"{images}?renderer=canvas" if renderer == "canvas" else images
     with opened(browser, url) as page:
         assert page.locator(".panel").get_attribute("data-renderer") == renderer
@@ -46,18 +46,16 @@ def test_points_are_drawn_and_hovering_decodes(browser, images, image_session, r
         first = decoded_after(page, lambda: page.mouse.move(*middle(page)))
         second = decoded_after(page, lambda: page.mouse.move(*middle(page, at=(0.6, 0.4))))
         assert first != second
+        shown, expected = shown_and_expected(page, image_session)
+        assert np.abs(shown - expected).max() <= 2  # codes are written to the page with three decimals
 
 
-def test_the_decoded_picture_is_that_of_the_model(browser, images, image_session):
-    with opened(browser, images) as page:
-        decoded_after(page, lambda: page.mouse.move(*middle(page, at=(0.55, 0.6))))
-        page.wait_for_timeout(100)
-        z = np.array([[float(value) for value in page.get_attribute("#cursor-x", "data-code").split()]], np.float32)
-        shown = page.eval_on_selector(
-            "#cursor-x canvas", "c => [...c.getContext('2d').getImageData(0, 0, 12, 12).data]"
-        )
-        expected = np.clip(image_session.runs[0].codec.decode(z)[0, 0], 0, 1) * 255
-        assert np.abs(np.array(shown).reshape(12, 12, 4)[..., 0] - expected).max() <= 2
+def shown_and_expected(page, session):
+    """Grey levels of the decoded picture, and those the model gives for the code on the page."""
+    z = np.array([[float(value) for value in page.get_attribute("#cursor-x", "data-code").split()]], np.float32)
+    read = "canvas => [...canvas.getContext('2d').getImageData(0, 0, 12, 12).data]"
+    shown = np.array(page.eval_on_selector("#cursor-x canvas", read)).reshape(12, 12, 4)[..., 0]
+    return shown, np.clip(session.runs[0].codec.decode(z)[0, 0], 0, 1) * 255
 
 
 def test_a_hovered_row_shows_its_original_and_its_posterior(browser, images, image_session):
@@ -268,21 +266,21 @@ def test_pictures_are_saved(browser, compared):
             page.click("#save-png")
         saved = Image.open(download.value.path())
         assert saved.width > 1500
-        assert len(np.unique(np.asarray(saved.convert("RGB")).reshape(-1, 3), axis=0)) > 50
+        assert len(np.unique(np.asarray(saved.convert("RGB"))[::5, ::5].reshape(-1, 3), axis=0)) > 50
 
 
-def test_one_file_works_without_a_server(browser, image_run, other_run, tmp_path):
+@pytest.mark.parametrize("held", ["network", "stored decodes"])
+def test_one_file_works_without_a_server(browser, image_run, other_run, tmp_path, monkeypatch, held):
+    if held == "stored decodes":
+        monkeypatch.setattr("wiseale.explorer.html.MAX_MULTIPLY_ADDS", 0)
     session = open_session(image_run, other_run)
     write_page(session, tmp_path / "page.html")
     with opened(browser, (tmp_path / "page.html").as_uri()) as page:
         decoded_after(page, lambda: page.mouse.move(*middle(page, at=(0.5, 0.55))))
         page.wait_for_timeout(100)
-        z = np.array([[float(value) for value in page.get_attribute("#cursor-x", "data-code").split()]], np.float32)
-        shown = page.eval_on_selector(
-            "#cursor-x canvas", "c => [...c.getContext('2d').getImageData(0, 0, 12, 12).data]"
-        )
-        expected = np.clip(session.runs[0].codec.decode(z)[0, 0], 0, 1) * 255
-        assert np.abs(np.array(shown).reshape(12, 12, 4)[..., 0] - expected).mean() < 3  # interpolated
+        shown, expected = shown_and_expected(page, session)
+        assert np.abs(shown - expected).mean() < (0.7 if held == "network" else 3)  # rounded, or interpolated
+        assert ("does not hold the network" in page.text_content("#decode-note")) == (held == "stored decodes")
         page.locator(".stage").nth(1).focus()
         page.keyboard.press("n")
         page.wait_for_selector("#row-x figure >> nth=2")

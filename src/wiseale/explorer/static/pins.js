@@ -63,8 +63,10 @@ export function watchPins(app) {
   async function showPath() {
     const path = pathOf(app);
     byId("path").hidden = !path;
-    frames = null;
-    if (!path) return stop();
+    if (!path) {
+      frames = null;
+      return stop();
+    }
     frames = { ...path, decoded: await app.decode(path.run.number, path.codes) };
     const size = frames.decoded.length / STEPS;
     const every = (STEPS - 1) / 8;
