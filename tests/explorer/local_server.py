@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.client
 import json
-import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ import uvicorn
 
 from wiseale.explorer.security import Address
 from wiseale.explorer.server import make_app
+from wiseale.explorer.serving import listen
 from wiseale.explorer.session import Session
 
 TOKEN = "secret-token"
@@ -68,9 +68,7 @@ class LocalServer:
 
 @contextmanager
 def local_server(session: Session) -> Iterator[LocalServer]:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        listener.listen()
+    with listen("127.0.0.1", 0) as listener:
         port = listener.getsockname()[1]
         app = make_app(session, Address("127.0.0.1", port), TOKEN)
         settings = uvicorn.Config(app, log_level="error", access_log=False, ws="none", lifespan="off")

@@ -16,7 +16,7 @@ export function makePanel(app, run) {
   let pointCanvas = element("canvas");
   let points = forced ? null : webglPoints(pointCanvas);
   if (!points) points = canvasPoints((pointCanvas = element("canvas"))); // a canvas keeps the first kind of context it had
-  const pictureCanvas = element("canvas");
+  const pictureCanvas = element("canvas", { hidden: true });
   const under = svg("svg", { "aria-hidden": "true" });
   const root = svg("svg", { "aria-hidden": "true" });
   const thinned = element("span", { className: "thinned", hidden: true });
@@ -30,7 +30,7 @@ export function makePanel(app, run) {
   const overlay = makeOverlay(under, root);
   const stale = new Set(["positions", "colours", "lines", "posteriors", "points", "marks"]);
   let scheduled = false;
-  let [step, last, slow] = [1, 0, 0];
+  let [step, last, slow, moves] = [1, 0, 0, false];
   let resting;
 
   const size = () => [stage.clientWidth || 1, stage.clientHeight || 1];
@@ -46,6 +46,7 @@ export function makePanel(app, run) {
 
   function draw() {
     scheduled = false;
+    if (moves) keepPace();
     const theme = themeColours();
     const now = view();
     const state = app.store.state;
@@ -75,12 +76,13 @@ export function makePanel(app, run) {
   }
 
   function drawPictures(now, theme) {
+    pictureCanvas.hidden = !app.store.state.layers.pictures || !app.thumbnails; // an empty layer costs time as well
+    if (pictureCanvas.hidden) return;
     const ratio = Math.min(devicePixelRatio || 1, 2);
     fit(pictureCanvas, now, ratio);
     const context = pictureCanvas.getContext("2d");
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     context.clearRect(0, 0, now.width, now.height);
-    if (!app.store.state.layers.pictures || !app.thumbnails) return;
     const { rows, side, paint } = app.thumbnails;
     const taken = new Map(); // one picture at most in a cell of its own size, so only neighbouring cells can overlap
     const room = side + 5;
@@ -97,20 +99,27 @@ export function makePanel(app, run) {
     });
   }
 
+  // Two frames in a row below 30 a second halve the rows that are drawn until the map rests.
+  function keepPace() {
+    const now = performance.now();
+    slow = last && now - last > 33 ? slow + 1 : 0;
+    last = now;
+    if (slow > 1 && run.n / step > 2000) [step, slow] = [Math.min(step * 2, 16), 0];
+    note(app.store.state);
+  }
+
   // While the user pans and frames are slow, every 2nd, 4th, … row is drawn, and the panel says so.
   function moving() {
-    const now = performance.now();
-    slow = now - last > 40 && now - last < 400 ? slow + 1 : Math.max(0, slow - 1);
-    last = now;
-    if (slow > 3 && run.n / step > 4000) [step, slow] = [Math.min(step * 2, 16), 0];
+    moves = true;
     note(app.store.state);
     clearTimeout(resting);
     resting = setTimeout(() => {
+      [moves, last] = [false, 0];
       if (step > 1) {
         step = 1;
         invalidate("points");
       }
-    }, 180);
+    }, 500);
   }
 
   // What is left out of the picture is said in its corner.

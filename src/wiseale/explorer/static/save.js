@@ -32,7 +32,7 @@ function compose(app) {
   const theme = themeColours();
   const parts = app.panels.map((panel) => {
     panel.drawNow(); // a WebGL canvas can only be read in the frame it was drawn in
-    return { panel, pictures: [panel.pointCanvas, panel.pictureCanvas].map((canvas) => canvas.toDataURL()) };
+    return { panel, pictures: [panel.pointCanvas, panel.pictureCanvas].filter((canvas) => !canvas.hidden).map((canvas) => canvas.toDataURL()) };
   });
   const { clientWidth: width, clientHeight: height } = app.panels[0].stage;
   const columns = parts.length > 1 ? 2 : 1;
