@@ -43,7 +43,7 @@ def chromium() -> Iterator[Any]:
 
     options = ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--disable-gpu-sandbox"]
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=options)
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=options, timeout=120_000)
         yield browser
         browser.close()
 
@@ -59,7 +59,7 @@ def opened(
     context = browser.new_context(viewport={"width": width, "height": height}, accept_downloads=True, **options)
     page, watch = context.new_page(), Watch()
     watch.follow(page)
-    page.set_default_timeout(10_000)
+    page.set_default_timeout(40_000)  # of a crowded machine; usually a moment
     try:
         page.goto(url)
         page.wait_for_selector("html[data-ready]")
@@ -95,4 +95,4 @@ def has_count(page: Any, selector: str, n: int) -> None:
     """Wait until so many elements match."""
     from playwright.sync_api import expect
 
-    expect(page.locator(selector)).to_have_count(int(n), timeout=8000)
+    expect(page.locator(selector)).to_have_count(int(n), timeout=40_000)
