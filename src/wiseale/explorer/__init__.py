@@ -1,1 +1,1 @@
-"""The latent-space explorer: a page to move through a trained model's codes."""
+"""The latent-space explorer: a page on which codes are moved, decoded and compared, served locally or as one file."""

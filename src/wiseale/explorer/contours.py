@@ -1,0 +1,110 @@
+"""Contours of the aggregate posterior and of the prior in a plane, as polylines.
+
+Both are drawn as highest-density regions that enclose the same shares of probability: 39, 86 and 99 %, those inside the
+circles of radius 1, 2 and 3 of N(0, I) in two dimensions. Where the aggregate equals the prior, the lines coincide.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import contourpy
+import numpy as np
+
+from wiseale.explorer.observation import Values
+from wiseale.explorer.plane import Matrix, Plane
+
+RADII = (1.0, 2.0, 3.0)
+SHARES = tuple(1 - math.exp(-(radius**2) / 2) for radius in RADII)
+
+_GRID = 160
+_TURNED_GRID = 110
+_TURNED_ROWS = 2000
+_BLOCK = 200
+
+Polylines = tuple[tuple[Values, ...], ...]
+"""For each of ``SHARES`` the lines around the region, each (m, 2)."""
+
+
+@dataclass(frozen=True)
+class Contours:
+    """The aggregate's lines, and the prior's where it is not N(0, I)."""
+
+    aggregate: Polylines
+    prior: Polylines | None = None
+
+
+def density_contours(plane: Plane, mu: Values, sigma: Values | None) -> Polylines:
+    """Contours of the mean of the posteriors N(mu_i, diag sigma_i²), (n, d_z), seen in the plane.
+
+    Each posterior is widened by one step of the grid, below which nothing could be drawn. Without sigma (deterministic
+    encoder, draws of a prior) it is widened by Scott's rule for kernel density estimates, n^(−1/6) standard deviations.
+    """
+    centres = mu @ plane.directions.T
+    scott = centres.std(axis=0) * len(mu) ** (-1 / 6)
+    margin: Matrix = 3 * (scott if sigma is None else np.full(2, float(np.median(sigma))))
+    axes, step = _axes(centres, margin, _TURNED_GRID if sigma is not None and not plane.along_units else _GRID)
+    if sigma is None:
+        density = _independent(axes, centres, np.broadcast_to(np.maximum(step, scott), centres.shape))
+    elif plane.along_units:
+        variance = (sigma.astype(np.float64) @ plane.directions.T) ** 2
+        density = _independent(axes, centres, np.sqrt(variance + step**2))
+    else:
+        rows = np.linspace(0, len(mu) - 1, min(len(mu), _TURNED_ROWS)).astype(int)
+        density = _correlated(axes, centres[rows], plane.directions, sigma[rows].astype(np.float64), step)
+    return _regions(axes, density)
+
+
+def _axes(centres: Matrix, margin: Matrix, points: int) -> tuple[tuple[Matrix, Matrix], Matrix]:
+    """Grid along both axes over nearly all codes and the prior's circles, and its steps (2,)."""
+    low = np.minimum(np.quantile(centres, 0.001, axis=0) - margin, -3.3)
+    high = np.maximum(np.quantile(centres, 0.999, axis=0) + margin, 3.3)
+    x, y = (np.linspace(a, b, points) for a, b in zip(low, high, strict=True))
+    return (x, y), (high - low) / (points - 1)
+
+
+def _independent(axes: tuple[Matrix, Matrix], centres: Matrix, width: Matrix) -> Matrix:
+    """Density (y, x) of posteriors that are independent along the two axes: a product of two matrices."""
+    factors = []
+    for grid, centre, scale in zip(axes, centres.T, width.T, strict=True):
+        z = ((grid[:, None] - centre) / scale).astype(np.float32)
+        factors.append(np.exp(-0.5 * z * z) / scale.astype(np.float32))
+    density: Matrix = (factors[1] @ factors[0].T).astype(np.float64)
+    return density / (2 * math.pi * len(centres))
+
+
+def _correlated(
+    axes: tuple[Matrix, Matrix], centres: Matrix, directions: Matrix, sigma: Matrix, step: Matrix
+) -> Matrix:
+    """Density (y, x) of posteriors whose covariance in the plane is A diag(sigma²) Aᵀ."""
+    grid = np.stack(np.meshgrid(*axes), axis=-1).reshape(-1, 2).astype(np.float32)
+    covariance = np.einsum("id,nd,jd->nij", directions, sigma**2, directions) + np.diag(step**2)
+    precision = np.linalg.inv(covariance)
+    height = 1 / (2 * math.pi * np.sqrt(np.linalg.det(covariance)))
+    density = np.zeros(len(grid), np.float32)
+    for start in range(0, len(centres), _BLOCK):
+        block = slice(start, start + _BLOCK)
+        x, y = (grid[:, axis] - centres[block, axis, None].astype(np.float32) for axis in (0, 1))
+        a, b, c = (precision[block, i, j, None].astype(np.float32) for i, j in ((0, 0), (0, 1), (1, 1)))
+        density += height[block].astype(np.float32) @ np.exp(-0.5 * (a * x * x + 2 * b * x * y + c * y * y))
+    return (density / len(centres)).astype(np.float64).reshape(len(axes[1]), len(axes[0]))
+
+
+def _regions(axes: tuple[Matrix, Matrix], density: Matrix) -> Polylines:
+    """Lines around the smallest regions that hold each share of the probability."""
+    x, y = axes
+    ordered = np.sort(density.ravel())[::-1]
+    enclosed = np.cumsum(ordered) * (x[1] - x[0]) * (y[1] - y[0])
+    generator = contourpy.contour_generator(x, y, density, line_type="Separate")
+    found = []
+    for share in SHARES:
+        place = int(np.searchsorted(enclosed, share))
+        lines: list[Matrix] = generator.lines(float(ordered[place])) if place < len(ordered) else []  # type: ignore[assignment]
+        found.append(tuple(_thinned(line) for line in lines if len(line) > 6))
+    return tuple(found)
+
+
+def _thinned(line: Matrix) -> Values:
+    points = line.astype(np.float32)
+    return points if len(points) < 200 else np.concatenate([points[:-1:2], points[-1:]])

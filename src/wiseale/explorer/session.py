@@ -1,0 +1,195 @@
+"""What the page shows: the rows, their posteriors under each run, and the models that decode."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from wiseale.data.dataset import Array
+from wiseale.errors import DataError
+from wiseale.explorer.colouring import Colouring, colourings
+from wiseale.explorer.contours import Contours, density_contours
+from wiseale.explorer.measures import Measure, measures_of
+from wiseale.explorer.observation import Observation, Values
+from wiseale.explorer.opening import Opened, ShownRows
+from wiseale.explorer.own_rows import read_own_rows
+from wiseale.explorer.plane import Plane, Principal, principal_plane
+from wiseale.models.inference import Codec, Codes, as_x, draw_prior
+from wiseale.randomness import generator
+
+MOST_CODES = 256
+"""Codes decoded at once."""
+
+PRIOR_DRAWS = 240
+THUMBNAILS = 1200
+LARGEST_CODE = 1e6
+
+_OWN_PRIOR_DRAWS = 40_000
+
+
+@dataclass(frozen=True)
+class OwnRows:
+    """Dropped rows under one run: x and x_hat (n, *x_shape) in the user's units, and the posteriors."""
+
+    x: Values
+    x_hat: Values
+    codes: Codes
+    available: int
+
+
+@dataclass(frozen=True)
+class ShownRun:
+    """One model applied to the rows."""
+
+    opened: Opened
+    codes: Codes
+    principal: Principal | None  # None where codes have one dimension
+    _contours: dict[str, Contours] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def codec(self) -> Codec:
+        """The model with the conversion of rows."""
+        return self.opened.codec
+
+    @property
+    def latent_dim(self) -> int:
+        """d_z."""
+        return self.codec.model.latent_dim
+
+    @cached_property
+    def prior_draws(self) -> Values:
+        """Codes of the model's prior, (PRIOR_DRAWS, d_z)."""
+        return self._draw(PRIOR_DRAWS)
+
+    def decode(self, z: Values) -> Values:
+        """E[x|z] in the user's units, (n, *x_shape), for codes (n, d_z); codes that cannot be decoded are refused."""
+        if z.ndim != 2 or z.shape[1] != self.latent_dim or len(z) == 0:
+            raise DataError(f"codes of this model have {self.latent_dim} numbers each")
+        if len(z) > MOST_CODES:
+            raise DataError(f"{len(z):,} codes in one request: at most {MOST_CODES} are decoded at once")
+        if not np.isfinite(z).all():
+            raise DataError("a code holds a number that is not finite")
+        if np.abs(z).max() > LARGEST_CODE:
+            raise DataError(f"a code lies beyond ±{LARGEST_CODE:g}, far outside the prior: move closer to 0")
+        with self._lock:
+            x_hat = self.codec.decode(z).astype(np.float32)
+        if not np.isfinite(x_hat).all():
+            raise DataError("the decoder's answer to this code is not finite")
+        return x_hat
+
+    def plane(self, axes: str) -> Plane:
+        """The plane named ``"pca"`` or ``"0,1"``."""
+        if axes == "pca" and self.principal is not None:
+            return self.principal.plane
+        units = axes.split(",")
+        if len(units) != 2 or not all(u.isascii() and u.isdigit() and int(u) < self.latent_dim for u in units):
+            raise DataError(f"axes are two of the {self.latent_dim} latent units, such as 0,1, or pca")
+        return Plane.of_units(int(units[0]), int(units[1]), self.latent_dim)
+
+    def contours(self, axes: str) -> Contours:
+        """Contours of the aggregate in a plane, and of the prior where it is not N(0, I); computed once."""
+        plane = self.plane(axes)
+        with self._lock:
+            if axes not in self._contours:
+                aggregate = density_contours(plane, self.codes.mu, self.codes.sigma)
+                own = self.codec.model.prior is not None
+                prior = density_contours(plane, self._draw(_OWN_PRIOR_DRAWS), None) if own else None
+                self._contours[axes] = Contours(aggregate, prior)
+            return self._contours[axes]
+
+    def own_rows(self, content: bytes, suffix: str) -> OwnRows:
+        """Encode and reconstruct the rows of a dropped file."""
+        stored, available = read_own_rows(self.codec, content, suffix)
+        with self._lock:
+            codes = self.codec.encode(stored, error=True)
+            x_hat = self.codec.decode(codes.mu).astype(np.float32)
+        if not (np.isfinite(codes.mu).all() and np.isfinite(x_hat).all()):
+            raise DataError("the model's answer to these rows is not finite: are they in the units of its data?")
+        return OwnRows(_in_user_units(self.codec, stored), x_hat, codes, available)
+
+    def _draw(self, n: int) -> Values:
+        return draw_prior(self.codec.model, n, generator(0, "sample", 0)).numpy().astype(np.float32)
+
+
+@dataclass(frozen=True)
+class Session:
+    """The rows, and every run applied to them."""
+
+    shown: ShownRows
+    runs: tuple[ShownRun, ...]
+
+    @property
+    def codec(self) -> Codec:
+        """The first run's model, in whose units rows are drawn."""
+        return self.runs[0].codec
+
+    @cached_property
+    def observation(self) -> Observation:
+        """How an x is drawn; ranges are those of at most 1,000 rows."""
+        return Observation.of(self.x(self._spread(1000)), self.shown.columns)
+
+    @cached_property
+    def colourings(self) -> tuple[Colouring, ...]:
+        """What points can be coloured by, beside each run's reconstruction error."""
+        is_table = len(self.codec.model.x_shape) == 1
+        return colourings(self.shown, self.x(np.arange(len(self.shown.rows) if is_table else 0)))
+
+    @cached_property
+    def measures(self) -> tuple[Measure, ...]:
+        """What `wiseale evaluate` found, side by side."""
+        return measures_of([run.opened.run for run in self.runs])
+
+    @cached_property
+    def thumbnail_rows(self) -> npt.NDArray[np.int64]:
+        """The rows that have small pictures; none for tables."""
+        return self._spread(0 if self.observation.kind == "table" else THUMBNAILS)
+
+    def thumbnails(self) -> npt.NDArray[np.uint8]:
+        """Small pictures of :attr:`thumbnail_rows`."""
+        return self.observation.thumbnails(self.x(self.thumbnail_rows))
+
+    def x(self, rows: npt.NDArray[np.int64]) -> Values:
+        """Shown rows in the user's units, (n, *x_shape)."""
+        return _in_user_units(self.codec, self.shown.rows.x[rows])
+
+    def _spread(self, most: int) -> npt.NDArray[np.int64]:
+        n = len(self.shown.rows)
+        return np.linspace(0, n - 1, min(n, most)).astype(np.int64)
+
+
+Progress = Callable[[int, int | None], None]
+
+
+def make_session(models: Sequence[Opened], shown: ShownRows, progress: Progress | None = None) -> Session:
+    """Encode the rows under each model."""
+    runs, n = [], len(shown.rows)
+    for number, model in enumerate(models):
+        parts = []
+        for block in model.codec.blocks(n):
+            parts.append(model.codec.encode(shown.rows.x[block], error=True))
+            if progress is not None:
+                progress(number * n + block.stop, len(models) * n)
+        codes = _joined(parts)
+        runs.append(ShownRun(model, codes, principal_plane(codes.mu) if codes.mu.shape[1] > 1 else None))
+    return Session(shown, tuple(runs))
+
+
+def _joined(parts: Sequence[Codes]) -> Codes:
+    def join(values: Sequence[Array | None]) -> Values | None:
+        arrays = [value for value in values if value is not None]
+        return np.concatenate(arrays).astype(np.float32) if arrays else None
+
+    mu = join([part.mu for part in parts])
+    if mu is None or not np.isfinite(mu).all():
+        raise DataError("the model's codes of these rows are not finite: are they in the units of its data?")
+    return Codes(mu, join([part.sigma for part in parts]), join([part.error for part in parts]))
+
+
+def _in_user_units(codec: Codec, stored: Array) -> Values:
+    return as_x(np.asarray(stored), codec.model_config.reading).numpy().astype(np.float32)
