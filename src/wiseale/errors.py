@@ -26,6 +26,10 @@ class ModelFileError(WiseAleError):
     """A model or checkpoint is damaged, or not what it claims to be."""
 
 
+class NotEnoughMemoryError(WiseAleError):
+    """What was asked for does not fit in memory."""
+
+
 class DivergenceError(WiseAleError):
     """Training produced a value that is not finite; checkpoints written before remain usable.
 

@@ -19,13 +19,14 @@ from wiseale.config import SettingError, TrainConfig
 from wiseale.data import load_dataset
 from wiseale.data.defaults import constant_columns
 from wiseale.errors import DivergenceError, RunError
-from wiseale.models.model_file import save_model
+from wiseale.models.model_file import model_digest, model_directory, save_model
 from wiseale.processes.collectives import broadcast
 from wiseale.processes.ddp import batch_statistics
 from wiseale.processes.group import process_group
 from wiseale.processes.world import World, from_environment, report_once
-from wiseale.runs.checkpoint import load_checkpoint, load_newest, save_checkpoint
+from wiseale.runs.checkpoint import load_checkpoint, load_newest
 from wiseale.runs.directory import RunDirectory, refuse_existing
+from wiseale.runs.history import History
 from wiseale.runs.record import Environment, RunRecord
 from wiseale.runs.recorder import Display, Recorder
 from wiseale.runs.tensorboard import also_logged
@@ -63,7 +64,8 @@ def start(asked: TrainConfig, out: Path, display: Display) -> Outcome:
         record = RunRecord(resolved, work.facts)
         if not world.is_rank_0:
             return _run(work, record, RunDirectory(out.absolute()), display)
-        run = RunDirectory.create(out, record, _environment(resolved, dataset.fingerprint))
+        digest = model_digest(model_directory(Path(resolved.init_from))) if resolved.init_from else None
+        run = RunDirectory.create(out, record, _environment(resolved, dataset.fingerprint, digest))
         with run.locked():
             return _run(work, record, run, display, [note] if (note := constant_columns(dataset)) else [])
 
@@ -86,11 +88,13 @@ def resume(path: Path, display: Display) -> Outcome:
             raise RunError(f"{resolved.data} is not the data this run was started with: its content has changed")
         _use_threads(resolved)
         work = Work.prepare(resolved, dataset, world)
-        if not _load_newest(run, work.learner, world):
+        started = run.read_environment()
+        if not _load_newest(run, before, work.learner, world):
+            _refuse_other_model(started.init_from, resolved)
             take_weights(work.learner.model, resolved.init_from)
         if world.is_rank_0:
             run.cut_after(work.learner.progress.epoch)
-        changes = run.read_environment().rounding_changes(_environment(resolved, dataset.fingerprint))
+        changes = started.rounding_changes(_environment(resolved, dataset.fingerprint))
         notes = [*_other_size(before.settings.processes or 1, world.size), *changes]
         return _run(work, RunRecord(resolved, work.facts), run, display, notes)
 
@@ -106,9 +110,20 @@ def _as_rank(asked: TrainConfig, world: World) -> TrainConfig:
     return dataclasses.replace(asked, processes=world.size, threads=threads)
 
 
-def _load_newest(run: RunDirectory, learner: Learner, world: World) -> bool:
+def _refuse_other_model(digest: str | None, resolved: TrainConfig) -> None:
+    """An error where the model to start from is not the one it was; earlier versions did not record which that was."""
+    if digest is not None and resolved.init_from and digest != model_digest(model_directory(Path(resolved.init_from))):
+        raise RunError(f"{resolved.init_from} is not the model this run was started from: restore it, or start again")
+
+
+def _load_newest(run: RunDirectory, record: RunRecord, learner: Learner, world: World) -> bool:
     """Load the newest checkpoint that rank 0 finds undamaged, on all ranks; False where there is none."""
-    found = load_newest(run.checkpoints, learner) if world.is_rank_0 else None
+
+    def check(history: History) -> None:
+        history.check_experiment(record, run.config)
+        history.check_metrics(run.metrics)
+
+    found = load_newest(run.checkpoints, learner, check) if world.is_rank_0 else None
     step = torch.tensor(-1 if found is None else int(found.name))
     broadcast([step], world)
     if not world.is_rank_0 and int(step) >= 0:
@@ -140,7 +155,7 @@ def _run(work: Work, record: RunRecord, run: RunDirectory, display: Display, not
     if is_rank_0:
         display.started(record, [*notes, *_notes(work)])
     logger = record.settings.logger if is_rank_0 else None
-    with Recorder(run, display, work.world) as recorder, also_logged(recorder, run, logger) as journal:
+    with Recorder(run, record, display, work.world) as recorder, also_logged(recorder, run, logger) as journal:
         try:
             complete = fit(work.learner, work.train, work.held_out, work.plan, journal, work.world)
         except DivergenceError as error:
@@ -149,8 +164,8 @@ def _run(work: Work, record: RunRecord, run: RunDirectory, display: Display, not
             raise
     if not complete:
         return Outcome(run.path, recorder.signal)
+    recorder.checkpoint(work.learner)
     if is_rank_0:
-        save_checkpoint(run.checkpoints, work.learner)
         save_model(run.model, work.learner.finish(), work.model_config)
     return Outcome(run.path)
 
@@ -165,7 +180,7 @@ def _notes(work: Work) -> list[str]:
     ]
 
 
-def _environment(resolved: TrainConfig, data_fingerprint: str) -> Environment:
+def _environment(resolved: TrainConfig, data_fingerprint: str, init_from: str | None = None) -> Environment:
     return Environment(
         wiseale=wiseale.__version__,
         python=platform.python_version(),
@@ -179,4 +194,5 @@ def _environment(resolved: TrainConfig, data_fingerprint: str) -> Environment:
         device=resolved.device,
         kernels=kernels.state(),
         data_fingerprint=data_fingerprint,
+        init_from=init_from,
     )
