@@ -66,5 +66,9 @@ class DivergenceError(WiseAleError):
         return f"training diverged {where}: {what}; {advice}" + (f" ({saved})" if self.in_run else "")
 
 
+class TerminatedError(BaseException):
+    """SIGTERM arrived: as KeyboardInterrupt is for SIGINT, it passes every ``except Exception``."""
+
+
 class ReportedByAnotherRankError(WiseAleError):
     """Another rank reports the error to the user; this one ends with exit code 2 and prints nothing."""

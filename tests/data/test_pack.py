@@ -81,7 +81,7 @@ def test_another_source_replaces_it(tmp_path):
     after = pack_chunks(tmp_path / "set", N, SHAPE, in_chunks(rows(seed=1)), {}, source="two")
     np.testing.assert_array_equal(after.x, rows(seed=1))
     np.testing.assert_array_equal(before.x, rows())  # who has it open keeps what was there
-    assert sorted(os.listdir(tmp_path)) == ["set", "set.lock"]
+    assert sorted(os.listdir(tmp_path)) == ["set", "set.lock", "set.verified"]
 
 
 def test_stopped_work_leaves_the_old_pack_and_is_resumed(tmp_path):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+
+from wiseale.platform.signals import SIGPIPE
 from wiseale.runs.run import Outcome
 
 
@@ -12,5 +15,5 @@ def report_outcome(outcome: Outcome, on_rank_0: bool = True) -> int:
     else:
         told, code = f"finished: {outcome.path} (next: wiseale evaluate {outcome.path})", 0
     if on_rank_0:
-        print(told, flush=True)
+        print(told, flush=True, file=sys.stderr if outcome.signal == SIGPIPE else sys.stdout)
     return code

@@ -77,8 +77,6 @@ class ModelConfig:
             raise ValueError(f"latent_dim {self.latent_dim} is impossible")
         if self.columns and shape != (len(self.columns),):
             raise ValueError(f"it names {len(self.columns)} columns for x_shape {list(shape)}")
-        if not all(column.isprintable() for column in self.columns):
-            raise ValueError("a column's name holds control characters")
 
     def headers(self) -> dict[str, TensorHeader]:
         """Names, types and shapes of the model's tensors, found without taking memory for them."""
@@ -87,8 +85,12 @@ class ModelConfig:
                 model = self.build()
                 model.prior = self.build_prior()
         except (RuntimeError, TypeError, ValueError, OverflowError) as error:
-            raise ModelFileError(f"no network can be built as config.json says: {' '.join(str(error).split())}") from None
+            raise ModelFileError(f"no such network can be built: {str(error).splitlines()[0]}") from None
         return {name: header_of(tensor) for name, tensor in model.state_dict().items()}
+
+    def bytes(self) -> int:
+        """Memory that the weights take."""
+        return sum(header.bytes for header in self.headers().values())
 
     def build_prior(self) -> nn.Module | None:
         """The objective's own prior with fresh weights; None where the prior is N(0, I)."""

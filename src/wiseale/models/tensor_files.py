@@ -34,6 +34,11 @@ class TensorHeader:
         """Whether the numbers are floating-point."""
         return self.dtype in _FLOATS
 
+    @property
+    def bytes(self) -> int:
+        """Memory that the numbers take."""
+        return _SIZES[self.dtype] * math.prod(self.shape)
+
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
     """Write a safetensors file that the same people may read as the files beside it; OSError where it cannot be."""
@@ -68,7 +73,7 @@ def read_header(path: Path) -> dict[str, TensorHeader]:
         found = {name: _entry(values) for name, values in header.items()}
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ModelFileError(f"{path} cannot be read: not a safetensors file ({error})") from None
-    expected = 8 + length + sum(_SIZES[tensor.dtype] * math.prod(tensor.shape) for tensor in found.values())
+    expected = 8 + length + sum(tensor.bytes for tensor in found.values())
     if size != expected:
         raise ModelFileError(f"{path} cannot be read: it has {size:,} bytes where its header says {expected:,}")
     return found

@@ -16,10 +16,11 @@ import torch
 import wiseale
 from wiseale import kernels
 from wiseale.config import SettingError, TrainConfig
-from wiseale.data import load_dataset
+from wiseale.data import Dataset, load_dataset
 from wiseale.data.defaults import constant_columns
 from wiseale.errors import DivergenceError, RunError
-from wiseale.models.model_file import model_digest, model_directory, save_model
+from wiseale.models.model_file import ModelConfig, model_digest, model_directory, save_model
+from wiseale.platform.machine import require_memory
 from wiseale.processes.collectives import broadcast
 from wiseale.processes.ddp import batch_statistics
 from wiseale.processes.group import process_group
@@ -58,6 +59,7 @@ def start(asked: TrainConfig, out: Path, display: Display) -> Outcome:
         with group.one_per_machine_first():
             dataset = load_dataset(asked.data, Path(asked.data_root) if asked.data_root else None, display.loading)
         resolved = resolve(asked, dataset)
+        _require_memory(resolved, dataset)
         _use_threads(resolved)
         work = Work.prepare(resolved, dataset, world)
         take_weights(work.learner.model, resolved.init_from)
@@ -142,6 +144,15 @@ def _other_size(before: int, now: int) -> list[str]:
 
 def _processes(count: int) -> str:
     return "process" if count == 1 else "processes"
+
+
+def _require_memory(resolved: TrainConfig, dataset: Dataset) -> None:
+    """An error where the weights, their gradients and Adam's two moments do not fit in memory."""
+    assert resolved.network and resolved.likelihood and resolved.latent_dim  # noqa: PT018
+    size = (dataset.x_shape, resolved.latent_dim)
+    weights = ModelConfig(resolved.network, resolved.likelihood, resolved.objective, *size).bytes()
+    what = f"training network {resolved.network} with a latent dimension of {resolved.latent_dim}"
+    require_memory(4 * weights, what, "choose smaller sizes")
 
 
 def _use_threads(resolved: TrainConfig) -> None:
