@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup demo test check lint types slow docs bench clean
+.PHONY: setup demo test check lint types slow docs bench torture clean
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -39,6 +39,11 @@ docs: setup
 
 bench: setup
 	$(BIN)/python -m bench all
+
+# Kills, failing disks, damaged and hostile files; bounded by MINUTES, continued by the next call, figures at the end.
+MINUTES ?= 60
+torture: setup
+	$(BIN)/python -m torture --minutes $(MINUTES)
 
 clean:
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache

@@ -44,7 +44,7 @@ def setting(
     above: float | None = None,
     below: float | None = None,
 ) -> Any:
-    """A field with a help text and a range: ``minimum`` and ``maximum`` are allowed, ``above`` and ``below`` are not."""
+    """A field with help and a range: ``minimum`` and ``maximum`` are allowed, ``above`` and ``below`` are not."""
     limits = {"minimum": minimum, "maximum": maximum, "above": above, "below": below}
     metadata = {"help": help, "limits": {key: limit for key, limit in limits.items() if limit is not None}}
     return field(default=default, metadata=metadata)
@@ -122,7 +122,9 @@ def _read(value: Any, hint: Any) -> Any:
         return _NOT_READ if any(item is _NOT_READ for item in read) else read
     if hint is bool:
         words = {"true": True, "false": False}
-        return value if isinstance(value, bool) else words.get(value, _NOT_READ) if isinstance(value, str) else _NOT_READ
+        return (
+            value if isinstance(value, bool) else words.get(value, _NOT_READ) if isinstance(value, str) else _NOT_READ
+        )
     if hint is str:
         return value if isinstance(value, str) else _NOT_READ
     if hint in (int, float):
@@ -248,7 +250,10 @@ class TrainConfig(Settings):
     seed: int = setting(0, "every random draw of the run follows from it", minimum=0)
     processes: int | None = setting(None, "processes that share each batch, on this machine", minimum=1, maximum=1024)
     threads: int | Literal["auto"] | None = setting(
-        None, "CPU threads of torch in each process; auto tries some first and keeps the fastest", minimum=1, maximum=1024
+        None,
+        "CPU threads of torch in each process; auto tries some first and keeps the fastest",
+        minimum=1,
+        maximum=1024,
     )
     device: str = setting("auto", "auto, cpu, cuda, mps, ...")
     precision: Literal["fp32", "bf16"] = setting("fp32", "arithmetic of the forward pass")

@@ -78,7 +78,9 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         sys.stdout.flush()
     except OSError as error:
         _discard_output()
-        code = code or (128 + SIGPIPE if isinstance(error, BrokenPipeError) else _fail(f"cannot print: {error.strerror}"))
+        code = code or (
+            128 + SIGPIPE if isinstance(error, BrokenPipeError) else _fail(f"cannot print: {error.strerror}")
+        )
     if STORE in os.environ or "TORCHELASTIC_RUN_ID" in os.environ:
         # One rank of several: threads of its process group may still run, and would abort the interpreter at its exit.
         for stream in (sys.stdout, sys.stderr):

@@ -29,7 +29,9 @@ def list_cache() -> None:
 
 @command.command()
 @click.argument("names", nargs=-1)
-@click.option("--all", "everything", is_flag=True, help="also packed datasets and kernels, which are made again if needed")
+@click.option(
+    "--all", "everything", is_flag=True, help="also packed datasets and kernels, which are made again if needed"
+)
 def clean(names: tuple[str, ...], everything: bool) -> int:
     """Remove what interrupted work left in the cache, or with --all everything, or the entries NAMES of `cache list`.
 

@@ -52,9 +52,9 @@ def info(data: str, data_root: Path | None, out: Path | None) -> None:
     import torch
     from rich.console import Console
 
+    from wiseale.cli.faults import one_line
     from wiseale.data.defaults import describe
     from wiseale.data.reading import interpret
-    from wiseale.cli.faults import one_line
     from wiseale.figures.contact_sheet import contact_sheet
     from wiseale.platform.atomic_files import replacing
 

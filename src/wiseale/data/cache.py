@@ -85,7 +85,7 @@ def _places(root: Path) -> Iterator[Path]:
 
 
 def _kind(path: Path) -> Kind | None:
-    """What an entry is, by its name and content; None for what is not recognised, which is neither shown nor removed."""
+    """What an entry is, by its name and content; None for what is not recognised: it is never removed."""
     if path.is_dir():
         names = {file.name for file in path.iterdir()}
         if path.parent.name == _NATIVE and path.name.startswith("tmp"):

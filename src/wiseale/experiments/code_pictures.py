@@ -39,7 +39,7 @@ def _map(figures: Path, models: Models) -> SavedFigure:
     factor = next(iter(some.factors))
     made = {}
     for name, one in models.items():
-        first, second = sorted(one.posterior.mu.var(0).argsort(descending=True)[:2].tolist())
+        first, second = sorted(one.posterior.mu.var(0, correction=0).argsort(descending=True)[:2].tolist())
         made[name] = PlaneCodes(one.posterior.mu[:, [first, second]].numpy(), (first, second))
     figure = latent_map(made, np.asarray(some.factors[factor]), factor, factor in some.circular)
     which = "" if some.model.latent_dim == 2 else ", in the two units that vary most"

@@ -28,7 +28,9 @@ GRID = 10
 @torch.no_grad()
 def decoded_pictures(figures: Path, models: Models, seed: int) -> list[SavedFigure]:
     """Draw every figure that applies to the models."""
-    made = [_reconstructions(figures, models), _samples(figures, models, seed), _interpolations(figures, models)]
+    made = [_reconstructions(figures, models), _samples(figures, models, seed)]
+    if len(next(iter(models.values())).rows) > 1:
+        made.append(_interpolations(figures, models))
     made.append(_traversals(figures, models))
     plane = {name: one for name, one in models.items() if one.model.latent_dim == 2 and one.model.prior is None}
     return [*made, _manifold(figures, plane)] if plane else made

@@ -27,7 +27,7 @@ def peak_memory_bytes() -> int | None:
 
 
 def available_memory_bytes() -> int | None:
-    """Memory that can be taken without swapping, within this process's own limit; None where the system does not tell."""
+    """Memory that can be taken without swapping, within the process's limit; None where the system does not tell."""
     limits = []
     try:
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import errno
 import os
 import shutil
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from wiseale.errors import ModelFileError, RunError, WiseAleError
-from wiseale.platform.atomic_files import clear_leftovers, rename_directory, temporary_sibling, write_text
+from wiseale.platform.atomic_files import clear_leftovers, rename_directory, sha256, temporary_sibling, write_text
 from wiseale.platform.json_files import read_text
 from wiseale.platform.locks import exclusive_lock
 from wiseale.runs.checkpoint import newest_history
@@ -62,7 +63,8 @@ class RunDirectory:
         try:
             temporary.mkdir(parents=True)
             write_text(temporary / "config.json", record.to_json())
-            write_text(temporary / "environment.json", environment.to_json())
+            made_with = dataclasses.replace(environment, config_sha256=sha256(temporary / "config.json"))
+            write_text(temporary / "environment.json", made_with.to_json())
             rename_directory(temporary, path)
         except OSError as error:
             shutil.rmtree(temporary, ignore_errors=True)
@@ -119,7 +121,7 @@ class RunDirectory:
             yield
 
     def cut_after(self, epoch: int) -> None:
-        """Drop the records of later epochs, and what a kill left of a line; those of all epochs up to it must be there."""
+        """Drop the records of later epochs, and what a kill left of a line; all epochs up to it must be there."""
         kept = [record for record in _read_lines(EpochRecord, self.metrics, epoch) if record.epoch <= epoch]
         _consecutive(kept, self.metrics, first=1)
         if len(kept) != epoch:
@@ -160,7 +162,7 @@ def _read_lines(kind: type[R], path: Path, most: int | None = None) -> list[R]:
         if lines.pop() and most is None:
             raise ValueError("it ends in the middle of a line")
         for line in lines[:most]:
-            records.append(kind.from_json(line))  # type: ignore[arg-type]
+            records += [kind.from_json(line)]  # type: ignore[list-item]
     except (OSError, ValueError) as error:
         remedy = "delete it: it holds nothing but times" if kind is EpochTiming else "restore it from a copy"
         raise RunError(f"{path}, line {len(records) + 1}, cannot be read: {error}; {remedy}") from None

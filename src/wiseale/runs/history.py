@@ -11,7 +11,7 @@ from typing import Self
 from wiseale.errors import ModelFileError, RunError
 from wiseale.runs.record import RunRecord
 
-_FREE = ("data", "data_root", "processes", "threads", "device", "logger", "checkpoint_every", "init_from")
+FREE = ("data", "data_root", "processes", "threads", "device", "logger", "checkpoint_every", "init_from")
 """Settings that say where things are or how the work is divided: the experiment is the same with others."""
 
 
@@ -32,11 +32,11 @@ class History:
     @classmethod
     def of(cls, record: RunRecord, metrics: Path) -> Self:
         """The history of a run at this moment."""
-        content = metrics.read_bytes() if metrics.exists() else b""
+        content = metrics.read_bytes() if metrics.is_file() else b""
         return cls(_experiment(record), len(content), hashlib.sha256(content).hexdigest())
 
     def check_experiment(self, record: RunRecord, config: Path) -> None:
-        """An error where config.json is not the one the checkpoint was saved with."""
+        """An error where config.json describes another experiment than when the checkpoint was saved."""
         if _experiment(record) != self.experiment:
             raise RunError(
                 f"{config} has changed since the run's last checkpoint: restore it, or start another run with "
@@ -46,7 +46,7 @@ class History:
     def check_metrics(self, metrics: Path) -> None:
         """An error where the epochs recorded before the checkpoint are not those in metrics.jsonl."""
         content = b""
-        if metrics.exists():
+        if metrics.is_file():
             with metrics.open("rb") as file:
                 content = file.read(self.metrics_bytes)
         if len(content) != self.metrics_bytes or hashlib.sha256(content).hexdigest() != self.metrics_sha256:
@@ -54,6 +54,6 @@ class History:
 
 
 def _experiment(record: RunRecord) -> str:
-    settings = {name: value for name, value in asdict(record.settings).items() if name not in _FREE}
+    settings = {name: value for name, value in asdict(record.settings).items() if name not in FREE}
     text = json.dumps([settings, asdict(record.facts)], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()

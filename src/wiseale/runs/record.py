@@ -11,7 +11,6 @@ from wiseale.config import TrainConfig, from_values
 from wiseale.platform.json_files import parse_table, record, to_json
 from wiseale.training.records import RunFacts
 
-
 _ROUNDING = ("kernels", "torch", "machine", "threads", "device")
 
 
@@ -43,6 +42,7 @@ class Environment:
     Attributes:
         kernels: state of the compiled kernels.
         data_fingerprint: SHA-256 of the data.
+        config_sha256: checksum of config.json; None in runs of earlier versions.
         init_from: digest of the model whose weights the run started from; None where it started from its seed.
     """
 
@@ -58,6 +58,7 @@ class Environment:
     device: str
     kernels: str
     data_fingerprint: str
+    config_sha256: str | None = None
     init_from: str | None = None
 
     def to_json(self) -> str:

@@ -20,6 +20,7 @@ from wiseale.data import Dataset, load_dataset
 from wiseale.data.defaults import constant_columns
 from wiseale.errors import DivergenceError, RunError
 from wiseale.models.model_file import ModelConfig, model_digest, model_directory, save_model
+from wiseale.platform.atomic_files import sha256
 from wiseale.platform.machine import require_memory
 from wiseale.processes.collectives import broadcast
 from wiseale.processes.ddp import batch_statistics
@@ -27,7 +28,7 @@ from wiseale.processes.group import process_group
 from wiseale.processes.world import World, from_environment, report_once
 from wiseale.runs.checkpoint import load_checkpoint, load_newest
 from wiseale.runs.directory import RunDirectory, refuse_existing
-from wiseale.runs.history import History
+from wiseale.runs.history import FREE, History
 from wiseale.runs.record import Environment, RunRecord
 from wiseale.runs.recorder import Display, Recorder
 from wiseale.runs.tensorboard import also_logged
@@ -97,7 +98,7 @@ def resume(path: Path, display: Display) -> Outcome:
         if world.is_rank_0:
             run.cut_after(work.learner.progress.epoch)
         changes = started.rounding_changes(_environment(resolved, dataset.fingerprint))
-        notes = [*_other_size(before.settings.processes or 1, world.size), *changes]
+        notes = [*_edited(started, run), *_other_size(before.settings.processes or 1, world.size), *changes]
         return _run(work, RunRecord(resolved, work.facts), run, display, notes)
 
 
@@ -131,6 +132,13 @@ def _load_newest(run: RunDirectory, record: RunRecord, learner: Learner, world: 
     if not world.is_rank_0 and int(step) >= 0:
         load_checkpoint(run.checkpoints / f"{int(step):06d}", learner)
     return int(step) >= 0
+
+
+def _edited(started: Environment, run: RunDirectory) -> list[str]:
+    """One line if config.json has been edited; edits that change the experiment have been refused before."""
+    if started.config_sha256 in (None, sha256(run.config)):
+        return []
+    return [f"{run.config} has been edited: {', '.join(FREE)} are taken as it says now"]
 
 
 def _other_size(before: int, now: int) -> list[str]:
