@@ -8,8 +8,17 @@ import pytest
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forks under limits, reads /proc")
 
 TRIALS = {
-    **{"kills": 2, "signals": 1, "failing disk": 3, "damaged runs": 3, "damaged finished runs": 3, "damaged packs": 2},
-    **{"hostile models": 8, "hostile settings": 4, "hostile data": 6, "concurrent writers": 1, "soak": 1},
+    "kills": 2,
+    "signals": 1,
+    "failing disk": 3,
+    "damaged runs": 3,
+    "damaged finished runs": 3,
+    "damaged packs": 2,
+    "hostile models": 8,
+    "hostile settings": 4,
+    "hostile data": 6,
+    "concurrent writers": 1,
+    "soak": 1,
 }
 
 

@@ -23,7 +23,11 @@ def finished(tmp_path_factory):
     np.save(folder / "table.npy", np.random.default_rng(0).normal(size=(50, 3)))
     settings = TrainConfig(
         data=str(folder / "table.npy"),
-        **{"network": "mlp:hidden=4", "max_epochs": EPOCHS, "batch_size": 9, "threads": 1, "checkpoint_every": 7},
+        network="mlp:hidden=4",
+        max_epochs=EPOCHS,
+        batch_size=9,
+        threads=1,
+        checkpoint_every=7,
     )
     start(settings, folder / "run", NoDisplay())
     return folder / "run"
@@ -126,7 +130,9 @@ def test_damage_after_the_checkpoint_before_costs_no_more_than_the_epochs_since(
 def test_checkpoints_of_earlier_versions_are_still_resumed(run, finished):
     (checkpoint,) = (run / "checkpoints").iterdir()
     edit(checkpoint / "state.json", lambda values: values.pop("history"))
-    edit(checkpoint / MANIFEST, lambda values: values["sha256"].update({"state.json": sha256(checkpoint / "state.json")}))
+    edit(
+        checkpoint / MANIFEST, lambda values: values["sha256"].update({"state.json": sha256(checkpoint / "state.json")})
+    )
     edit(run / "environment.json", lambda values: [values.pop(key) for key in ("config_sha256", "init_from")])
     resume(run, NoDisplay())
     assert weights(run) == weights(finished)
@@ -139,7 +145,9 @@ def test_checkpoints_of_earlier_versions_are_still_resumed(run, finished):
 def test_forged_checkpoints_are_passed_over(run, finished, change):
     (checkpoint,) = (run / "checkpoints").iterdir()
     edit(checkpoint / "state.json", lambda values: values.update(change))
-    edit(checkpoint / MANIFEST, lambda values: values["sha256"].update({"state.json": sha256(checkpoint / "state.json")}))
+    edit(
+        checkpoint / MANIFEST, lambda values: values["sha256"].update({"state.json": sha256(checkpoint / "state.json")})
+    )
     with pytest.warns(UserWarning, match=r"cannot read .*state.json"):
         resume(run, NoDisplay())
     assert weights(run) == weights(finished)
@@ -164,7 +172,9 @@ def test_weights_of_another_network_are_refused_in_words(run, finished):
 
 def test_damaged_times_may_be_deleted(run, finished):
     (run / "timing.jsonl").write_text("x\n" + (run / "timing.jsonl").read_text())
-    with pytest.raises(RunError, match=r"timing.jsonl, line 1, cannot be read: .*; delete it: it holds nothing but times"):
+    with pytest.raises(
+        RunError, match=r"timing.jsonl, line 1, cannot be read: .*; delete it: it holds nothing but times"
+    ):
         resume(run, NoDisplay())
     (run / "timing.jsonl").unlink()
     resume(run, NoDisplay())

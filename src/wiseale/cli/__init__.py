@@ -105,7 +105,7 @@ def _run(arguments: list[str] | None) -> int:
         return _interrupted(143)
     except (KeyboardInterrupt, click.Abort):
         return _interrupted(130)
-    except BrokenPipeError:  # the reader of our output has ended, e.g. `| head`
+    except (BrokenPipeError, SystemExit):  # click's answer to a reader that has ended, e.g. `| head`, is sys.exit(1)
         _discard_output()
         return 128 + SIGPIPE
     except Exception as error:

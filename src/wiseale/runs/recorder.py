@@ -74,6 +74,11 @@ class Recorder:
         self.signal = self._max_over_ranks(self._received) or None
         return self.signal is not None
 
+    def started(self, notes: Sequence[str]) -> None:
+        """Training begins or continues."""
+        if self._is_rank_0:
+            self._show(lambda: self._display.started(self._record, notes))
+
     def step(self, epoch: int, step_in_epoch: int, steps_per_epoch: int, terms: Mapping[str, float]) -> None:
         """Some steps were made."""
         self._show(lambda: self._display.step(epoch, step_in_epoch, steps_per_epoch, terms))

@@ -155,12 +155,12 @@ def _processes(count: int) -> str:
 
 
 def _require_memory(resolved: TrainConfig, dataset: Dataset) -> None:
-    """An error where the weights, their gradients and Adam's two moments do not fit in memory."""
+    """An error where weights, gradients, Adam's two moments, and the copies for checkpoints do not fit in memory."""
     assert resolved.network and resolved.likelihood and resolved.latent_dim  # noqa: PT018
     size = (dataset.x_shape, resolved.latent_dim)
     weights = ModelConfig(resolved.network, resolved.likelihood, resolved.objective, *size).bytes()
     what = f"training network {resolved.network} with a latent dimension of {resolved.latent_dim}"
-    require_memory(4 * weights, what, "choose smaller sizes")
+    require_memory(6 * weights, what, "choose smaller sizes")
 
 
 def _use_threads(resolved: TrainConfig) -> None:
@@ -171,10 +171,9 @@ def _use_threads(resolved: TrainConfig) -> None:
 def _run(work: Work, record: RunRecord, run: RunDirectory, display: Display, notes: Sequence[str] = ()) -> Outcome:
     """Train to the end or to an interruption, then write the model; the notes are shown first."""
     is_rank_0 = work.world.is_rank_0
-    if is_rank_0:
-        display.started(record, [*notes, *_notes(work)])
     logger = record.settings.logger if is_rank_0 else None
     with Recorder(run, record, display, work.world) as recorder, also_logged(recorder, run, logger) as journal:
+        recorder.started([*notes, *_notes(work)])
         try:
             complete = fit(work.learner, work.train, work.held_out, work.plan, journal, work.world)
         except DivergenceError as error:
