@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup demo test check lint types slow docs bench results clean
+.PHONY: setup demo test check lint types slow docs bench results torture clean
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -43,6 +43,11 @@ bench: setup
 # docs/results and the tables of docs/choosing.md again; FROM: directories of `wiseale reproduce` to add first.
 results: setup
 	$(BIN)/python -m bench.paper $(FROM)
+
+# Kills, failing disks, damaged and hostile files; bounded by MINUTES, continued by the next call, figures at the end.
+MINUTES ?= 60
+torture: setup
+	$(BIN)/python -m torture --minutes $(MINUTES)
 
 clean:
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache

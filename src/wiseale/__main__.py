@@ -1,5 +1,11 @@
 """``python -m wiseale``."""
 
-from wiseale.cli import main
+import sys
+
+try:
+    from wiseale.cli import main
+except KeyboardInterrupt:
+    print("wiseale: interrupted", file=sys.stderr)
+    sys.exit(130)
 
 main()

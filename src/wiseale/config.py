@@ -7,7 +7,6 @@ command line, the files and the Python API alike.
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 import tomllib
 import types
@@ -19,6 +18,7 @@ from typing import Any, Literal, TypeVar
 
 from wiseale import registry
 from wiseale.errors import ConfigError
+from wiseale.platform.json_files import parse_json, read_text
 
 S = TypeVar("S", bound="Settings")
 
@@ -40,11 +40,12 @@ def setting(
     help: str = "",
     *,
     minimum: float | None = None,
+    maximum: float | None = None,
     above: float | None = None,
     below: float | None = None,
 ) -> Any:
-    """A dataclass field with a help text and a range: ``minimum`` is allowed, ``above`` and ``below`` are not."""
-    limits = {"minimum": minimum, "above": above, "below": below}
+    """A field with help and a range: ``minimum`` and ``maximum`` are allowed, ``above`` and ``below`` are not."""
+    limits = {"minimum": minimum, "maximum": maximum, "above": above, "below": below}
     metadata = {"help": help, "limits": {key: limit for key, limit in limits.items() if limit is not None}}
     return field(default=default, metadata=metadata)
 
@@ -75,10 +76,14 @@ def _check_range(name: str, value: Any, limits: Mapping[str, float]) -> None:
     for number in value if isinstance(value, tuple) else (value,):
         if isinstance(number, bool) or not isinstance(number, int | float):
             continue
-        if not math.isfinite(number):
+        if isinstance(number, float) and not math.isfinite(number):
             raise SettingError(name, f"must be finite, got {number}")
+        if isinstance(number, int) and abs(number) >= _MAX_NUMBER:
+            raise SettingError(name, f"is too large: at most {_MAX_NUMBER - 1} can be computed with")
         if "minimum" in limits and number < limits["minimum"]:
             raise SettingError(name, f"must be at least {limits['minimum']}, got {number}")
+        if "maximum" in limits and number > limits["maximum"]:
+            raise SettingError(name, f"must be at most {limits['maximum']}, got {number}")
         if "above" in limits and number <= limits["above"]:
             raise SettingError(name, f"must be above {limits['above']}, got {number}")
         if "below" in limits and number >= limits["below"]:
@@ -92,10 +97,18 @@ def convert(name: str, value: Any, hint: Any) -> Any:
         read = _read(value, option)
         if read is not _NOT_READ:
             return read
-    raise SettingError(name, f"must be {' or '.join(_describe(option) for option in options)}, got {value!r}")
+    raise SettingError(name, f"must be {' or '.join(_describe(option) for option in options)}, got {_shown(value)}")
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
 
 
 _NOT_READ = object()
+_MAX_NUMBER = 1 << 63
+_LONGEST_SHOWN = 200  # characters of a wrong value
+_MAX_BYTES = 16 << 20  # of a settings file
 
 
 def _read(value: Any, hint: Any) -> Any:
@@ -108,7 +121,10 @@ def _read(value: Any, hint: Any) -> Any:
         read = tuple(_read(item, typing.get_args(hint)[0]) for item in items)
         return _NOT_READ if any(item is _NOT_READ for item in read) else read
     if hint is bool:
-        return value if isinstance(value, bool) else {"true": True, "false": False}.get(value, _NOT_READ)
+        words = {"true": True, "false": False}
+        return (
+            value if isinstance(value, bool) else words.get(value, _NOT_READ) if isinstance(value, str) else _NOT_READ
+        )
     if hint is str:
         return value if isinstance(value, str) else _NOT_READ
     if hint in (int, float):
@@ -128,7 +144,10 @@ def _read_number(value: Any, kind: type[int] | type[float]) -> Any:
         except (ValueError, ZeroDivisionError):
             return _NOT_READ
     if hasattr(value, "__index__"):
-        return kind(value.__index__())
+        try:
+            return kind(value.__index__())
+        except OverflowError:
+            return _NOT_READ
     return float(value) if kind is float and hasattr(value, "__float__") else _NOT_READ
 
 
@@ -188,12 +207,12 @@ def _is_number(value: Any) -> bool:
 def read_file(path: Path) -> dict[str, Any]:
     """The settings in a TOML or JSON file; of a run's own ``config.json`` the ``resolved`` facts are left out."""
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"cannot read {path}: {getattr(error, 'strerror', None) or 'not UTF-8 text'}") from None
+        text = read_text(path, _MAX_BYTES)
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
     try:
-        values = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
-    except ValueError as error:
+        values = parse_json(text) if path.suffix == ".json" else tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
         raise ConfigError(f"{path} is not valid {'JSON' if path.suffix == '.json' else 'TOML'}: {error}") from None
     if not isinstance(values, dict):
         raise ConfigError(f"{path} must hold a table of settings")
@@ -239,9 +258,12 @@ class TrainConfig(Settings):
     )
     init_from: str | None = setting(None, "start from the weights of this finished run or model")
     seed: int = setting(0, "every random draw of the run follows from it", minimum=0)
-    processes: int | None = setting(None, "processes that share each batch, on this machine", minimum=1)
+    processes: int | None = setting(None, "processes that share each batch, on this machine", minimum=1, maximum=1024)
     threads: int | Literal["auto"] | None = setting(
-        None, "CPU threads of torch in each process; auto tries some first and keeps the fastest", minimum=1
+        None,
+        "CPU threads of torch in each process; auto tries some first and keeps the fastest",
+        minimum=1,
+        maximum=1024,
     )
     device: str = setting("auto", "auto, cpu, cuda, mps, ...")
     precision: Literal["fp32", "bf16"] = setting("fp32", "arithmetic of the forward pass")

@@ -26,6 +26,10 @@ class ModelFileError(WiseAleError):
     """A model or checkpoint is damaged, or not what it claims to be."""
 
 
+class NotEnoughMemoryError(WiseAleError):
+    """What was asked for does not fit in memory."""
+
+
 class DivergenceError(WiseAleError):
     """Training produced a value that is not finite; checkpoints written before remain usable.
 
@@ -60,6 +64,10 @@ class DivergenceError(WiseAleError):
             "no checkpoint was due yet" if self.checkpoint is None else f"the last good checkpoint is {self.checkpoint}"
         )
         return f"training diverged {where}: {what}; {advice}" + (f" ({saved})" if self.in_run else "")
+
+
+class TerminatedError(BaseException):
+    """SIGTERM arrived: as KeyboardInterrupt is for SIGINT, it passes every ``except Exception``."""
 
 
 class ReportedByAnotherRankError(WiseAleError):

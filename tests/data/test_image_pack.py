@@ -193,7 +193,10 @@ def test_a_killed_packing_is_continued_to_the_same_bytes(tmp_path, processes):
     packed(folder, tmp_path / "pack", progress=lambda *step: told.append(step))
     assert told[0] == (done, 200)
     assert files(tmp_path / "pack") == files(tmp_path / "whole")
-    assert sorted(os.listdir(tmp_path)) == ["images", "pack", "pack.lock", "whole", "whole.lock"]
+    assert sorted(os.listdir(tmp_path)) == [
+        "images",
+        *(f"{name}{end}" for name in ("pack", "whole") for end in ("", ".lock", ".verified")),
+    ]
 
 
 def assert_gone(processes: list[str]) -> None:

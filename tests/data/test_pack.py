@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from wiseale.data.packs import reader
 from wiseale.data.packs.pack import open_pack, pack_chunks
 from wiseale.errors import DataError
 
@@ -81,7 +82,7 @@ def test_another_source_replaces_it(tmp_path):
     after = pack_chunks(tmp_path / "set", N, SHAPE, in_chunks(rows(seed=1)), {}, source="two")
     np.testing.assert_array_equal(after.x, rows(seed=1))
     np.testing.assert_array_equal(before.x, rows())  # who has it open keeps what was there
-    assert sorted(os.listdir(tmp_path)) == ["set", "set.lock"]
+    assert sorted(os.listdir(tmp_path)) == ["set", "set.lock", "set.verified"]
 
 
 def test_stopped_work_leaves_the_old_pack_and_is_resumed(tmp_path):
@@ -260,6 +261,7 @@ FULL_DISK = """
 import os, shutil, sys
 from pathlib import Path
 import numpy as np
+from wiseale.data.packs import reader
 from wiseale.data.packs.pack import open_pack, pack_chunks
 from wiseale.errors import DataError
 
@@ -317,3 +319,56 @@ def test_a_place_that_cannot_be_written_is_one_line(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(DataError, match=r"cannot write .*file"):
         pack_chunks(tmp_path / "file" / "set", N, SHAPE, [rows()], {})
+
+
+def pixels(path):
+    return path / "x.npy"
+
+
+def test_pixels_are_checked_when_the_file_was_touched_and_only_then(tmp_path, monkeypatch):
+    """A flipped bit was trained on: opening looked at the size and the header alone."""
+    pack_chunks(tmp_path / "set", 20, (1, 4, 4), [np.full((20, 1, 4, 4), 7, np.uint8)], {})
+    hashed = []
+
+    def counted(path, of=reader.sha256):
+        hashed.append(path.name)
+        return of(path)
+
+    monkeypatch.setattr(reader, "sha256", counted)
+    open_pack(tmp_path / "set")
+    assert hashed == ["factors.npz"]  # checked when it was written
+    os.utime(pixels(tmp_path / "set"))
+    open_pack(tmp_path / "set")
+    open_pack(tmp_path / "set")
+    assert hashed.count("x.npy") == 1
+    moved = tmp_path / "copy"
+    shutil.copytree(tmp_path / "set", moved)
+    open_pack(moved)
+    assert hashed.count("x.npy") == 2
+
+
+@pytest.mark.parametrize("keep_times", [False, True])
+@pytest.mark.parametrize("place", [128, 200, -1])
+def test_a_flipped_bit_in_the_pixels_is_noticed(tmp_path, place, keep_times):
+    pack_chunks(tmp_path / "set", 20, (1, 4, 4), [np.full((20, 1, 4, 4), 7, np.uint8)], {}, source="a")
+    path = pixels(tmp_path / "set")
+    before, data = path.stat(), bytearray(path.read_bytes())
+    data[place] ^= 16
+    path.write_bytes(data)
+    if keep_times:
+        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    with pytest.raises(DataError, match=r"x.npy is damaged \(its checksum does not match\)"):
+        open_pack(tmp_path / "set")
+    again = pack_chunks(tmp_path / "set", 20, (1, 4, 4), [np.full((20, 1, 4, 4), 7, np.uint8)], {}, source="a")
+    assert (again.x == 7).all()
+
+
+def test_a_pack_in_a_read_only_place_is_checked_each_time(tmp_path, monkeypatch):
+    pack_chunks(tmp_path / "set", 20, (1, 4, 4), [np.full((20, 1, 4, 4), 7, np.uint8)], {})
+    (tmp_path / "set.verified").write_text("damaged")
+
+    def refuse(*_):
+        raise PermissionError
+
+    monkeypatch.setattr(reader, "write_text", refuse)
+    assert (open_pack(tmp_path / "set").x == 7).all()

@@ -280,3 +280,16 @@ def test_pandas_row_numbers_are_not_features(parquet: Any) -> None:
 def test_without_pyarrow_parquet_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
     assert "pip install 'wiseale[parquet]'" in line(written(tmp_path, b"PAR1", "sales.parquet"))
+
+
+@pytest.mark.parametrize("header", [True, False])
+def test_twenty_thousand_columns(tmp_path, header):
+    """Lines of more than 131,072 characters: the sample that is looked at first used to cut them."""
+    x = np.random.default_rng(0).normal(size=(3, 20_000)).round(6)
+    names = ",".join(f"gene{i:05d}" for i in range(x.shape[1]))
+    lines = [names] * header + [",".join(map(repr, row)) for row in x.tolist()]
+    assert min(map(len, lines)) > 131_072
+    (tmp_path / "genes.csv").write_text("\n".join(lines) + "\n")
+    dataset = load_path(str(tmp_path / "genes.csv"))
+    assert dataset.columns[-1] == ("gene19999" if header else "20000")
+    np.testing.assert_array_equal(dataset.train.x, x)

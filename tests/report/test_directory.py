@@ -108,3 +108,17 @@ def test_brief_specs_name_what_differs():
     assert brief_spec("wise_ale:estimator=jensen,prior_weight=1.0") == "wise_ale"
     assert brief_spec("wise_ale:estimator=mc,prior_weight=paper") == "wise_ale:estimator=mc,prior_weight=paper"
     assert brief_spec("aevb") == "aevb"
+
+
+def test_a_run_with_one_row_held_out(tmp_path, capsys):
+    """There is no path between one code and another: the figure of interpolations is left out."""
+    (tmp_path / "table.csv").write_text("a,b,k\n" + "".join(f"{i},{i * i % 7},{'xy'[i % 2]}\n" for i in range(5)))
+    run = tmp_path / "run"
+    settings = ("--network", "mlp:hidden=4", "--latent-dim", "2", "--max-epochs", "1", "--held-out", "0.2")
+    for words in (["train", f"{tmp_path / 'table.csv'}:labels=k", *settings, "--out", run], ["evaluate", run]):
+        with pytest.raises(SystemExit) as ended:
+            main(list(map(str, words)))
+        assert ended.value.code == 0
+    assert report(run) == 0
+    assert not (run / "figures" / "interpolations.png").exists()
+    assert (run / "figures" / "traversals.png").exists()

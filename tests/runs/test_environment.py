@@ -26,7 +26,8 @@ NOW = Environment(
     ("before", "line"),
     [
         ({}, None),
-        ({"python": "3.14.0", "threads": 4}, None),
+        ({"python": "3.14.0", "numpy": "1.26"}, None),
+        ({"threads": 4}, "threads: started with 4, now 2"),
         (
             {"kernels": "not used: no C compiler found"},
             "kernels: started with not used: no C compiler found, now compiled",

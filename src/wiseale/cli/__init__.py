@@ -12,8 +12,10 @@ from typing import NoReturn
 import click
 
 import wiseale
+from wiseale.cli.faults import fault_in_words, one_line
 from wiseale.cli.options import option_name
-from wiseale.errors import DivergenceError, ReportedByAnotherRankError, WiseAleError
+from wiseale.errors import DivergenceError, ReportedByAnotherRankError, TerminatedError, WiseAleError
+from wiseale.platform.signals import SIGPIPE
 from wiseale.processes.world import STORE
 
 COMMANDS = {
@@ -30,6 +32,7 @@ COMMANDS = {
     "sample": "Write new observations drawn from a trained model.",
     "explore": "Move through a latent space in the browser; compare runs; or write the page as one file.",
     "export": "Write a trained model as ONNX or as a model directory, with its card.",
+    "cache": "List what the cache folder holds, or clean it.",
     "info": "Print versions, cores, folders, accelerators and the state of the kernels.",
 }
 
@@ -63,12 +66,22 @@ def group() -> None:
 
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Run the command line; exit code 0 done, 2 the user's input, 1 a fault of ours, 130/143 interrupted."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by whoever started us
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if isinstance(
             stream, io.TextIOWrapper
         ):  # a Windows pipe cannot encode every letter: print ? instead of failing
             stream.reconfigure(errors="replace")
     code = _run(arguments)
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        _discard_output()
+        code = code or (
+            128 + SIGPIPE if isinstance(error, BrokenPipeError) else _fail(f"cannot print: {error.strerror}")
+        )
     if STORE in os.environ or "TORCHELASTIC_RUN_ID" in os.environ:
         # One rank of several: threads of its process group may still run, and would abort the interpreter at its exit.
         for stream in (sys.stdout, sys.stderr):
@@ -89,14 +102,33 @@ def _run(arguments: list[str] | None) -> int:
         return _fail(error.message(option_name))
     except WiseAleError as error:
         return _fail(str(error))
+    except TerminatedError:
+        return _interrupted(143)
     except (KeyboardInterrupt, click.Abort):
-        return 130
-    except BrokenPipeError:
-        sys.stderr.close()  # the reader of our output has ended, e.g. `| head`
-        return 1
+        return _interrupted(130)
+    except (BrokenPipeError, SystemExit):  # click's answer to a reader that has ended, e.g. `| head`, is sys.exit(1)
+        _discard_output()
+        return 128 + SIGPIPE
+    except Exception as error:
+        if (problem := fault_in_words(error)) is None:
+            raise
+        return _fail(problem)
     return code if isinstance(code, int) else 0
 
 
 def _fail(message: str) -> int:
-    print(f"wiseale: error: {' '.join(message.split())}", file=sys.stderr)
+    with suppress(OSError):
+        print(f"wiseale: error: {one_line(message)}", file=sys.stderr, flush=True)
     return 2
+
+
+def _interrupted(code: int) -> int:
+    with suppress(OSError):
+        print("wiseale: interrupted", file=sys.stderr, flush=True)
+    return code
+
+
+def _discard_output() -> None:
+    """Send what is still to be printed nowhere: the interpreter would report at its exit that it cannot be."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

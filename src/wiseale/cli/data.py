@@ -57,22 +57,25 @@ def info(data: str, data_root: Path | None, out: Path | None) -> None:
     import torch
     from rich.console import Console
 
+    from wiseale.cli.faults import one_line
     from wiseale.data.defaults import describe
     from wiseale.data.reading import interpret
     from wiseale.figures.contact_sheet import contact_sheet
+    from wiseale.platform.atomic_files import replacing
 
     most = _HISTOGRAM_ROWS if len(dataset.x_shape) == 1 else _SHEET_ROWS
     shown = dataset.train.take(np.linspace(0, len(dataset.train) - 1, min(most, len(dataset.train))).astype(int))
     x = interpret(shown.x, shown.reading, torch.Generator().manual_seed(0)).numpy()
     figure = contact_sheet(x, dataset.columns)
     out = out or Path(f"{Path(dataset.name.partition(':')[0]).stem}.png")
-    figure.savefig(out, dpi=150)
+    with replacing(out) as temporary:
+        figure.savefig(temporary, dpi=150, format=out.suffix[1:] or "png")
     console = Console(highlight=False, soft_wrap=True)
-    console.print(f"{dataset.name}: {describe(dataset)}", markup=False)
+    console.print(one_line(f"{dataset.name}: {describe(dataset)}"), markup=False)
     console.print(f"rows: {len(dataset.train):,} train, {len(dataset.test) if dataset.test else 0:,} test")
     console.print(f"range of {len(x)} rows: {x.min():g} to {x.max():g}, mean {x.mean():.4g}")
     for name, values in dataset.train.factors.items():
-        console.print(f"factor {name}: {_summary(np.asarray(values))}", markup=False)
+        console.print(one_line(f"factor {name}: {_summary(np.asarray(values))}"), markup=False)
     console.print(f"fingerprint: {dataset.fingerprint}")
     console.print(f"picture: {out}")
 

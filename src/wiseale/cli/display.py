@@ -10,6 +10,7 @@ from contextlib import closing, contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from wiseale.cli.faults import one_line
 from wiseale.runs.record import RunRecord
 from wiseale.runs.recorder import Display
 from wiseale.training.records import TimedEpochRecord
@@ -164,7 +165,7 @@ def describe(record: RunRecord, notes: Sequence[str] = ()) -> str:
         f"latent dim {settings.latent_dim}, batch {settings.batch_size}, lr {settings.lr:g}, "
         f"{spread}{settings.threads} threads on {settings.device}, seed {settings.seed}",
     ]
-    return "\n".join([*lines, *notes])
+    return "\n".join(map(one_line, [*lines, *notes]))  # column names and paths are the user's
 
 
 def epoch_line(record: TimedEpochRecord, epochs: int) -> str:

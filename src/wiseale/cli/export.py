@@ -22,27 +22,25 @@ def command(model: Path, form: str, out: Path) -> int:
     from wiseale.evaluation.provenance import provenance
     from wiseale.models.card import Provenance, model_card
     from wiseale.models.inference import open_codec
-    from wiseale.models.model_file import refuse_to_replace, save_model
+    from wiseale.models.model_file import CARD, refuse_to_replace, save_model
     from wiseale.platform.atomic_files import write_text
     from wiseale.runs.directory import RunDirectory
 
     codec = open_codec(model)
+    known = provenance(RunDirectory.open(model)) if (model / "model").is_dir() else Provenance()
+    name = out.absolute().name
     try:
-        exported = None
         if form == "onnx":
             from wiseale.models.onnx import export_onnx
 
             exported = export_onnx(codec, out)
+            write_text(out / CARD, model_card(name, codec.model_config, known, exported))
         else:
             refuse_to_replace(out)
-            save_model(out, codec.model, codec.model_config)
-        known = Provenance()
-        if (model / "model").is_dir():
-            known = provenance(RunDirectory.open(model))
-        write_text(out / "README.md", model_card(out.absolute().name, codec.model_config, known, exported))
+            save_model(out, codec.model, codec.model_config, {CARD: model_card(name, codec.model_config, known)})
     except OSError as error:
-        raise ModelFileError(f"cannot write {out}: {error.strerror}") from None
-    if exported is not None:
+        raise ModelFileError(f"cannot write {out}: {error.strerror or error}") from None
+    if form == "onnx":
         print(
             f"opset {exported.opset}; largest error in onnxruntime: encoder {exported.encoder_error:.1e}, "
             f"decoder {exported.decoder_error:.1e}"

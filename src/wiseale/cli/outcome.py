@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wiseale.errors import WiseAleError
+from wiseale.platform.signals import SIGPIPE
 from wiseale.runs.directory import RunDirectory
 from wiseale.runs.run import Outcome
 
@@ -28,7 +30,7 @@ def report_outcome(outcome: Outcome, on_rank_0: bool = True) -> int:
         if outcome.signal is None and RunDirectory.open(outcome.path).read_record().settings.figures:
             print(named_pictures(outcome.path, outcome.dataset), flush=True)
     finally:
-        print(told, flush=True)
+        print(told, flush=True, file=sys.stderr if outcome.signal == SIGPIPE else sys.stdout)
     return code
 
 

@@ -16,6 +16,7 @@ from wiseale.data.dataset import Array, Dataset, Scaling
 from wiseale.data.defaults import make_dataset
 from wiseale.data.finite import first_flaw, row_blocks
 from wiseale.errors import DataError
+from wiseale.platform.machine import require_memory
 from wiseale.registry import did_you_mean
 
 Channels = Literal["auto", "first", "last", "none"]
@@ -167,7 +168,9 @@ def read_npy(path: Path) -> Array:
 def _read_member(archive: zipfile.ZipFile, member: str, what: str) -> Array:
     """One array of an .npz; its header is checked before memory is taken for it."""
     with archive.open(member) as file:
-        read_header(file, archive.getinfo(member).file_size, what)
+        size = archive.getinfo(member).file_size
+        read_header(file, size, what)
+    require_memory(size, what, "save it with numpy.save as a .npy file, which is not read into memory as a whole")
     with archive.open(member) as file:
         array: Array = np.lib.format.read_array(file, allow_pickle=False)
     return array

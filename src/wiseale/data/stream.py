@@ -30,6 +30,7 @@ from wiseale.data.source import file_reader, split_path
 from wiseale.data.tables.columns import Selection, select
 from wiseale.data.tables.table import Reader, TableFile, check_cells
 from wiseale.errors import DataError
+from wiseale.platform.machine import require_memory
 
 _BLOCK_BYTES = 1 << 22
 
@@ -175,6 +176,9 @@ class _StoredArray:
     def blocks(self) -> Iterator[Array]:
         with self.opened() as (file, header):
             if header.fortran_order:  # a row's values lie apart: a file is mapped, a zipped array read whole
+                if self.member:
+                    size = header.dtype.itemsize * math.prod(header.shape)
+                    require_memory(size, self.name, "save it with numpy.save as a .npy file")
                 whole = np.frombuffer(file.read(), header.dtype).reshape(header.shape[::-1]).T if self.member else None
                 yield from _slices(read_npy(self.path) if whole is None else whole)
                 return

@@ -15,14 +15,15 @@ from wiseale.runs.directory import RunDirectory
 _TRAINED_WITH = ("batch_size", "max_epochs", "lr", "prior_warmup", "max_grad_norm", "patience", "held_out")
 
 
-def load(path: str | os.PathLike[str]) -> AutoEncoder:
+def load(path: str | os.PathLike[str], sha256: str | None = None) -> AutoEncoder:
     """The model in a model or run directory as a fitted :class:`~wiseale.estimator.estimator.AutoEncoder`.
 
     Its parameters are those it was trained with, as far as they are known: a model directory knows what the model is
-    made of, a run directory also how it was trained.
+    made of, a run directory also how it was trained. Loading runs no code from the directory; ``sha256`` pins a model
+    that others may replace: it is the digest of the model's ``manifest.json`` (``sha256sum model/manifest.json``).
     """
     directory = Path(path).expanduser()
-    codec = open_codec(directory)
+    codec = open_codec(directory, sha256)
     model_config = codec.model_config
     estimator = AutoEncoder(
         model_config.objective,

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from dataclasses import dataclass, field
 from typing import Self
 
 from wiseale.evaluation.findings import Measures
-from wiseale.platform.atomic_files import to_json
+from wiseale.platform.json_files import parse_table, record, sealed, unseal
 
 
 @dataclass(frozen=True)
@@ -31,9 +30,9 @@ class Evaluation:
 
     def to_json(self) -> str:
         """The text of evaluation.json."""
-        return to_json(dataclasses.asdict(self))
+        return sealed(dataclasses.asdict(self))
 
     @classmethod
     def from_json(cls, text: str) -> Self:
         """The evaluation in the text of evaluation.json; ValueError or TypeError where it is not one."""
-        return cls(**json.loads(text))
+        return record(cls, unseal(parse_table(text)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,17 +14,20 @@ from typing import Any
 from wiseale.config import TrainConfig, from_values
 from wiseale.data import Dataset
 from wiseale.data.shared import shared
-from wiseale.errors import RunError
+from wiseale.errors import RunError, WiseAleError
 from wiseale.evaluation.record import Evaluation
 from wiseale.experiments.jobs import Failure, Job, Show, run_jobs
-from wiseale.platform.atomic_files import to_json, write_text
+from wiseale.platform.atomic_files import write_text
 from wiseale.platform.folders import default_data_root
+from wiseale.platform.json_files import parse_table, read_text, record, sealed, unseal
 from wiseale.platform.machine import cores
 from wiseale.runs.directory import RunDirectory, read
 from wiseale.training.records import EpochRecord
 
 # Two-sided 95 % quantiles of Student's t by degrees of freedom; beyond the table the normal one is close enough.
 _T = (12.7062, 4.30265, 3.18245, 2.77645, 2.57058, 2.44691, 2.36462, 2.30600, 2.26216, 2.22814)
+
+_MOST_SEEDS = 10_000
 
 
 @dataclass(frozen=True)
@@ -113,7 +115,7 @@ class Comparison:
             raise RunError(f"{self.out} is not empty and holds no comparison: choose another --out")
         try:
             self.out.mkdir(parents=True, exist_ok=True)
-            write_text(path, to_json(request))
+            write_text(path, sealed(request))
         except OSError as error:
             raise RunError(f"cannot write {path}: {error.strerror}") from None
 
@@ -125,14 +127,27 @@ def default_workers(processes: int = 1) -> int:
 
 def read_comparison(out: Path) -> Comparison:
     """The comparison kept in a directory."""
+    path = out / "comparison.json"
+    if not path.exists():
+        raise RunError(f"{out} holds no comparison: make one with `wiseale compare`")
     try:
-        request = json.loads((out / "comparison.json").read_text(encoding="utf-8"))
-        systems = tuple(System(**system) for system in request["systems"])
-        return Comparison(
-            from_values(TrainConfig, request["base"]), systems, request["seeds"], out, request["evaluate_rows"]
-        )
-    except (OSError, ValueError, KeyError, TypeError):
-        raise RunError(f"{out} holds no comparison: make one with `wiseale compare`") from None
+        request = record(_Request, unseal(parse_table(read_text(path))))
+        base = from_values(TrainConfig, request.base)
+        if not 1 <= request.seeds <= _MOST_SEEDS:
+            raise ValueError(f"seeds is {request.seeds}")
+    except (OSError, ValueError, TypeError, WiseAleError) as error:
+        raise RunError(f"cannot read {path}: {error}; restore it, or compare again into another --out") from None
+    return Comparison(base, request.systems, request.seeds, out, request.evaluate_rows)
+
+
+@dataclass(frozen=True)
+class _Request:
+    """The content of comparison.json."""
+
+    base: dict[str, Any]
+    systems: tuple[System, ...]
+    seeds: int
+    evaluate_rows: int
 
 
 @dataclass(frozen=True)
@@ -158,7 +173,7 @@ class Result:
         """Measures of the training itself: the last epoch's ELBO, and seconds per thousand rows."""
         last = self.metrics[-1].train
         rates = [timing.samples_per_second for timing in self.directory.read_timing()]
-        found = {"seconds_per_thousand_rows": 1000 / median(rates)}
+        found = {"seconds_per_thousand_rows": 1000 / median(rates)} if rates else {}
         return found | ({"training_elbo": last["elbo"]} if "elbo" in last else {})
 
     @property

@@ -30,7 +30,8 @@ def decoded_pictures(folder: Folder, models: Models, seed: int, *, brief: bool =
     made = [_reconstructions(folder, models), _samples(folder, models, seed), _traversals(folder, models)]
     if brief:
         return made
-    made.insert(2, _interpolations(folder, models))
+    if len(next(iter(models.values())).rows) > 1:
+        made.insert(2, _interpolations(folder, models))
     plane = {name: one for name, one in models.items() if one.model.latent_dim == 2 and one.model.prior is None}
     return [*made, _manifold(folder, plane)] if plane else made
 

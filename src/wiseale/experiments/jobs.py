@@ -17,9 +17,9 @@ from types import FrameType
 from typing import Literal
 
 from wiseale.config import TrainConfig
-from wiseale.errors import RunError
+from wiseale.errors import RunError, TerminatedError
 from wiseale.platform.atomic_files import to_json, write_text
-from wiseale.platform.signals import NEW_GROUP, request_stop
+from wiseale.platform.signals import NEW_GROUP, STOP_SIGNALS, request_stop
 from wiseale.runs.directory import RunDirectory
 
 State = Literal["waiting", "training", "evaluating", "done", "failed"]
@@ -133,16 +133,18 @@ def run_jobs(jobs: Sequence[Job], workers: int, show: Show, limit: float = math.
 
 @contextmanager
 def _terminated_as_interrupt() -> Iterator[None]:
-    """SIGTERM ends this process as Ctrl-C does, so that its runs are stopped in order."""
+    """SIGTERM and SIGHUP end this process as Ctrl-C does, so that its runs are stopped in order."""
 
     def stop(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
+        raise TerminatedError
 
-    before = signal.signal(signal.SIGTERM, stop)
+    numbers = [number for number in STOP_SIGNALS if number != signal.SIGINT]
+    before = {n: signal.signal(n, stop) for n in numbers if signal.getsignal(n) != signal.SIG_IGN}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _launch(job: Job, arguments: list[str]) -> subprocess.Popen[bytes]:

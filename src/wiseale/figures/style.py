@@ -13,6 +13,8 @@ from matplotlib.figure import Figure, SubFigure
 from matplotlib.legend import Legend
 from matplotlib.patches import Circle
 
+from wiseale.platform.atomic_files import replacing
+
 Dash = str | tuple[int, tuple[int, ...]]
 
 # Okabe & Ito (2008): eight colours that stay distinct with every common colour-vision deficiency.
@@ -118,10 +120,11 @@ def save_figure(figure: Figure, stem: Path, svg: bool = True) -> Path:
     """Write ``stem.png``, and ``stem.svg`` if wanted; the same figure gives the same bytes. Returns the PNG's path."""
     stem.parent.mkdir(parents=True, exist_ok=True)
     png = stem.with_suffix(".png")
-    figure.savefig(png, dpi=150)
+    with replacing(png) as temporary:
+        figure.savefig(temporary, dpi=150, format="png")
     if not svg:
         return png
     figure.set_layout_engine("none")  # reuse the layout computed for the PNG
-    with matplotlib.rc_context({"svg.hashsalt": "wiseale"}):  # otherwise SVG ids are random
-        figure.savefig(stem.with_suffix(".svg"), metadata={"Date": None})
+    with matplotlib.rc_context({"svg.hashsalt": "wiseale"}), replacing(stem.with_suffix(".svg")) as temporary:
+        figure.savefig(temporary, metadata={"Date": None}, format="svg")  # without the salt, SVG ids are random
     return png

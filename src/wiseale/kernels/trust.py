@@ -21,6 +21,19 @@ def doubt_about_folder(folder: Path) -> str | None:
         return f"{folder} belongs to another user"
     if _others_may_write(status):
         return f"other users may write to {folder} (chmod 700 it)"
+    for parent in folder.absolute().parents:  # whoever may rename one of them may put another folder in its place
+        if (problem := _doubt_about_parent(parent)) is not None:
+            return problem
+    return None
+
+
+def _doubt_about_parent(parent: Path) -> str | None:
+    """Groups are trusted here: many systems give every user one of their own, and let it write to their folders."""
+    status = parent.stat()
+    if hasattr(os, "geteuid") and status.st_uid not in (0, os.geteuid()):
+        return f"{parent} belongs to another user"
+    if hasattr(os, "geteuid") and status.st_mode & stat.S_IWOTH and not status.st_mode & stat.S_ISVTX:
+        return f"other users may write to {parent}"
     return None
 
 

@@ -172,8 +172,8 @@ def has_elbo(objective: Objective) -> bool:
     return objective.stochastic and not objective.own_prior
 
 
-def open_codec(path: Path) -> Codec:
-    """The model in a model or run directory."""
+def open_codec(path: Path, sha256: str | None = None) -> Codec:
+    """The model in a model or run directory; ``sha256`` is the digest it must have."""
     if (path / "checkpoints").is_dir() and not (path / "model").is_dir():
         raise RunError(f"{path} has not finished: continue it with `wiseale resume {path}` first")
-    return Codec(*load_model(path))
+    return Codec(*load_model(path, sha256))

@@ -2,27 +2,36 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Collection
+import hashlib
+import math
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, get_args
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
-from torch import nn
+from torch import Tensor, nn
 
 from wiseale import config, registry
 from wiseale.data.dataset import Reading
 from wiseale.errors import ModelFileError, WiseAleError
+from wiseale.models.tensor_files import TensorHeader, header_of, misfit, read_header, read_tensors, write_tensors
 from wiseale.networks.model import GenericNetwork, Model, Standardizer, seeded
 from wiseale.objectives import make_objective
-from wiseale.platform.atomic_files import MANIFEST, to_json, verify_directory, write_directory
+from wiseale.platform.atomic_files import MANIFEST, read_manifest, verify_file, write_directory
+from wiseale.platform.json_files import parse_table, read_text, record, to_json
+from wiseale.platform.machine import require_memory
 
-VERSION = 2
+FORMAT, VERSION = "wiseale model", 2
 """Version 1 had no linear path beside the network; it is read as ``start=none``."""
-_FILES = {"model.safetensors", "config.json"}
+
+WEIGHTS, CONFIG, CARD = "model.safetensors", "config.json", "README.md"
+CARD_MARK = "library_name: wiseale"
+"""The second line of a model card."""
+
+_UNITS = ("units.mean", "units.scale")
+_MAX_CONFIG_BYTES = 16 << 20
+_MAX_SPEC = 10_000  # characters of a network's, likelihood's or objective's settings
+_MAX_ENTRIES = 1 << 31  # of x, and of a code
 
 
 @dataclass(frozen=True)
@@ -58,6 +67,33 @@ class ModelConfig:
             model.units = Standardizer(torch.zeros(()), torch.ones(()))
         return model
 
+    def check(self) -> None:
+        """ValueError where a value is of the right type and yet impossible."""
+        for name in ("network", "likelihood", "objective"):
+            if len(getattr(self, name)) > _MAX_SPEC:
+                raise ValueError(f"{name} is too long")
+        shape = self.x_shape
+        if not 1 <= len(shape) <= 3 or min(shape) < 1 or math.prod(shape) > _MAX_ENTRIES:
+            raise ValueError(f"x_shape {list(shape[:4])} is impossible")
+        if not 1 <= self.latent_dim <= _MAX_ENTRIES:
+            raise ValueError(f"latent_dim {self.latent_dim} is impossible")
+        if self.columns and shape != (len(self.columns),):
+            raise ValueError(f"it names {len(self.columns)} columns for x_shape {list(shape)}")
+
+    def headers(self) -> dict[str, TensorHeader]:
+        """Names, types and shapes of the model's tensors, found without taking memory for them."""
+        try:
+            with torch.device("meta"), seeded(0):
+                model = self.build()
+                model.prior = self.build_prior()
+        except (RuntimeError, TypeError, ValueError, OverflowError) as error:
+            raise ModelFileError(f"no such network can be built: {str(error).splitlines()[0]}") from None
+        return {name: header_of(tensor) for name, tensor in model.state_dict().items()}
+
+    def bytes(self) -> int:
+        """Memory that the weights take."""
+        return sum(header.bytes for header in self.headers().values())
+
     def build_prior(self) -> nn.Module | None:
         """The objective's own prior with fresh weights; None where the prior is N(0, I)."""
         objective = make_objective(self.objective)
@@ -68,87 +104,130 @@ class ModelConfig:
         return prior
 
 
-def save_model(directory: Path, model: Model, model_config: ModelConfig) -> None:
-    """Write a model directory, at once."""
+def save_model(
+    directory: Path, model: Model, model_config: ModelConfig, beside: Mapping[str, str] | None = None
+) -> None:
+    """Write a model directory, at once; ``beside`` are further text files by name, such as its card."""
 
     def fill(temporary: Path) -> None:
         state = {name: tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
-        save_file(state, temporary / "model.safetensors")
-        settings = {"format": "wiseale model", "version": VERSION, **asdict(model_config)}
-        (temporary / "config.json").write_text(to_json(settings), encoding="utf-8")
+        write_tensors(temporary / WEIGHTS, state)
+        settings = {"format": FORMAT, "version": VERSION, **asdict(model_config)}
+        (temporary / CONFIG).write_text(to_json(settings), encoding="utf-8")
 
-    write_directory(directory, fill)
+    write_directory(directory, fill, beside)
 
 
-def refuse_to_replace(directory: Path, files: Collection[str] = _FILES) -> None:
-    """An error if ``directory`` holds anything but an earlier version of these files."""
+def refuse_to_replace(directory: Path, files: Collection[str] = (WEIGHTS, CONFIG)) -> None:
+    """An error if ``directory`` holds anything but an earlier version of these files and their card."""
     if not directory.exists():
         return
     if not directory.is_dir():
         raise ModelFileError(f"{directory} exists and is not a directory: choose another place")
-    known = {*files, MANIFEST, "README.md"}
+    known = {*files, MANIFEST, *([CARD] if _is_card(directory / CARD) else [])}
     foreign = sorted(path.name for path in directory.iterdir() if path.name not in known or path.is_dir())
     if foreign:
         raise ModelFileError(f"{directory} exists and holds other things ({foreign[0]}): choose another directory")
 
 
-def load_model(directory: Path) -> tuple[Model, ModelConfig]:
-    """Read a model or run directory; checksums, schema, names and shapes are checked before anything is used."""
-    if (directory / "model").is_dir():
-        directory = directory / "model"
+def _is_card(path: Path) -> bool:
+    """Whether a README.md is a model card that wiseale wrote, and not the user's own."""
+    try:
+        return CARD_MARK in read_text(path).splitlines()[:2]
+    except (OSError, ValueError):
+        return False
+
+
+def model_directory(path: Path) -> Path:
+    """The model directory that a path means: itself, or the one inside a finished run."""
+    directory = path / "model" if (path / "model").is_dir() else path
     if not directory.is_dir():
         raise ModelFileError(f"no model at {directory}: give a model directory, or a run that has finished")
-    verify_directory(directory)
-    model_config = _read_config(directory / "config.json")
+    return directory
+
+
+def model_digest(directory: Path) -> str:
+    """SHA-256 of a model's manifest.json, which holds the checksums of its other files: it stands for the whole."""
+    return hashlib.sha256(read_text(directory / MANIFEST).encode()).hexdigest()
+
+
+def load_model(path: Path, sha256: str | None = None) -> tuple[Model, ModelConfig]:
+    """Read a model or run directory, which may come from strangers.
+
+    Checksums, schema, names, shapes and sizes are checked before memory is taken; weights must be finite. ``sha256`` is
+    the digest the model must have, see :func:`model_digest`.
+    """
+    directory = model_directory(path)
+    sums = read_manifest(directory, (WEIGHTS, CONFIG))
+    if sha256 is not None and sha256.lower() != (found := model_digest(directory)):
+        raise ModelFileError(f"{directory} is not the model asked for: its manifest.json has the SHA-256 {found}")
+    verify_file(directory, CONFIG, sums)
+    model_config = _read_config(directory / CONFIG)
     try:
+        wanted = model_config.headers()
+        needed = (directory / WEIGHTS).stat().st_size if (directory / WEIGHTS).is_file() else 0
+        require_memory(2 * needed, str(directory / WEIGHTS), "load it on a larger machine")
+        for name in sums:
+            verify_file(directory, name, sums)
+        given = read_header(directory / WEIGHTS)
+        problem = misfit(*({name: h for name, h in of.items() if name not in _UNITS} for of in (given, wanted)))
+        if problem or (problem := _units_misfit(given, wanted, model_config.x_shape)):
+            raise ModelFileError(f"{directory}: the weights do not fit the network in config.json: {problem}")
         with seeded(0):
             model = model_config.build()
             model.prior = model_config.build_prior()
-        state = load_file(directory / "model.safetensors")
+        state = read_tensors(directory / WEIGHTS)
+        _refuse_useless(directory / WEIGHTS, state)
         if model_config.standardized:
-            model.units = Standardizer(state["units.mean"], state["units.scale"])
+            model.units = Standardizer(*(state[name] for name in _UNITS))
         model.load_state_dict(state)
-    except (SafetensorError, OSError) as error:
-        raise ModelFileError(f"{directory / 'model.safetensors'} cannot be read: {error}") from None
-    except (RuntimeError, KeyError) as error:
-        reason = " ".join(str(error).split())
-        raise ModelFileError(f"{directory}: the weights do not fit the network in config.json: {reason}") from None
+    except ModelFileError:
+        raise
     except WiseAleError as error:
-        raise ModelFileError(f"{directory / 'config.json'}: {error}") from None
+        raise ModelFileError(f"{directory / CONFIG}: {error}") from None
     return model.eval(), model_config
+
+
+def _units_misfit(
+    given: Mapping[str, TensorHeader], wanted: Mapping[str, TensorHeader], x_shape: tuple[int, ...]
+) -> str | None:
+    """Mean and scale are kept exactly where the model is standardised, each for all entries of x or for every one."""
+    for name in _UNITS:
+        if (name in given) != (name in wanted):
+            return f"{name} is {'missing' if name in wanted else 'not expected'}"
+        if name in given and (given[name].shape not in ((), x_shape) or not given[name].is_float):
+            return f"{name} has the shape {list(given[name].shape)} where [] or {list(x_shape)} is expected"
+    return None
+
+
+def _refuse_useless(path: Path, state: Mapping[str, Tensor]) -> None:
+    """Weights with which every code would be NaN."""
+    for name, tensor in state.items():
+        if tensor.is_floating_point() and not bool(tensor.isfinite().all()):
+            raise ModelFileError(f"{path} holds NaN or infinity in {name}: no code can be computed; train it again")
+    if "units.scale" in state and not bool((state["units.scale"] > 0).all()):
+        raise ModelFileError(f"{path} holds a scale of 0 or below in units.scale: no code can be computed")
 
 
 def _read_config(path: Path) -> ModelConfig:
     try:
-        settings: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        settings = parse_table(read_text(path, _MAX_CONFIG_BYTES))
         kind, version = settings.pop("format"), settings.pop("version")
-    except (OSError, ValueError, KeyError, AttributeError, TypeError):
+    except (OSError, ValueError, KeyError):
         raise ModelFileError(f"{path} does not describe a wiseale model") from None
-    if kind != "wiseale model":
-        raise ModelFileError(f"{path} describes a {kind!r}, not a 'wiseale model'")
-    if version not in (1, VERSION):
+    if kind != FORMAT:
+        raise ModelFileError(f"{path} describes a {str(kind)[:40]!r}, not a {FORMAT!r}")
+    if type(version) is not int or version not in (1, VERSION):
         known = f"this wiseale reads versions 1 to {VERSION}: upgrade wiseale"
-        raise ModelFileError(f"{path} has version {version!r}, {known}")
-    if version == 1 and isinstance(settings.get("network"), str):
-        settings["network"] = _without_linear_path(settings["network"])
+        raise ModelFileError(f"{path} has version {str(version)[:40]}, {known}")
+    if version == 1 and isinstance(network := settings.get("network"), str):
+        settings["network"] = _without_linear_path(network)
     try:
-        model_config = ModelConfig(**settings)
-        shape, columns = tuple(int(n) for n in model_config.x_shape), tuple(model_config.columns)
-        words = (
-            model_config.network,
-            model_config.likelihood,
-            model_config.objective,
-            model_config.data_fingerprint,
-            *columns,
-        )
-        wrong = not all(isinstance(word, str) for word in words) or model_config.reading not in get_args(Reading)
-        if wrong or not shape or min(shape) < 1 or int(model_config.latent_dim) < 1:
-            raise ValueError
-        if columns and shape != (len(columns),):
-            raise ValueError
-    except (TypeError, ValueError):
-        raise ModelFileError(f"{path} does not follow the schema of version {version}") from None
-    return ModelConfig(**{**settings, "x_shape": shape, "columns": columns})
+        model_config = record(ModelConfig, settings)
+        model_config.check()
+    except ValueError as error:
+        raise ModelFileError(f"{path} does not follow the schema of version {version}: {error}") from None
+    return model_config
 
 
 def _without_linear_path(network: str) -> str:

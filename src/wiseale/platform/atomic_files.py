@@ -2,58 +2,125 @@
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
-import json
 import os
+import secrets
 import shutil
-from collections.abc import Callable
+import sys
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from wiseale.errors import ModelFileError
+from wiseale.platform.json_files import parse_table, read_text
+from wiseale.platform.json_files import to_json as to_json  # part of this module's interface as well
 
 MANIFEST = "manifest.json"
+_STALE_SECONDS = 86_400  # after which a temporary sibling is taken for what a kill left behind
+_LONGEST_STEM = 80  # characters of the target's name in a temporary one: names end at 255 bytes
+
+
+def temporary_sibling(target: Path) -> Path:
+    """A name beside the target that no other writer uses; what kills left there more than a day ago is removed."""
+    clear_leftovers(target.parent, _stem(target), _STALE_SECONDS)
+    return target.with_name(f"{_stem(target)}{os.getpid()}-{secrets.token_hex(4)}")
+
+
+def clear_leftovers(folder: Path, prefix: str = ".", age_seconds: float = 0) -> None:
+    """Remove temporary files and directories of killed writers; without an age nobody may be writing there."""
+    with suppress(OSError):
+        for path in folder.iterdir():
+            if path.name.startswith(prefix) and ".partial-" in path.name:
+                with suppress(OSError):
+                    if time.time() - path.lstat().st_mtime >= age_seconds:
+                        _remove(path)
+
+
+def _stem(target: Path) -> str:
+    return f".{target.name[:_LONGEST_STEM]}.partial-"
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+
+
+@contextmanager
+def replacing(target: Path) -> Iterator[Path]:
+    """A temporary path to write a file to; it replaces the target when the block ends, and is removed on an error."""
+    temporary = temporary_sibling(target)
+    try:
+        yield temporary
+        sync(temporary)
+        os.replace(temporary, target)
+    except BaseException:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise
+    sync(target.parent)
 
 
 def write_text(path: Path, text: str) -> None:
     """Write a text file atomically, with Unix line ends on every system."""
-    temporary = path.with_name(f".{path.name}.partial")
-    temporary.write_text(text, encoding="utf-8", newline="\n")
-    sync(temporary)
-    os.replace(temporary, path)
-    sync(path.parent)
+    with replacing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8", newline="\n")
 
 
-def to_json(value: Any) -> str:
-    """Readable JSON; NaN and infinity are refused, because other readers refuse them too."""
-    return json.dumps(value, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
-
-
-def write_directory(target: Path, fill: Callable[[Path], None]) -> None:
+def write_directory(target: Path, fill: Callable[[Path], None], beside: Mapping[str, str] | None = None) -> None:
     """Let ``fill`` write files into a temporary sibling, add a manifest of their checksums, rename it to the target.
 
-    An existing target is replaced, and is only gone once the new one is complete on disk.
+    ``beside`` are further text files by name, which the manifest does not list. An existing target is replaced, on
+    Linux in one step: a kill leaves the old one or the new one.
     """
-    temporary = target.with_name(f".{target.name}.partial")
-    shutil.rmtree(temporary, ignore_errors=True)
-    temporary.mkdir(parents=True)
+    temporary = temporary_sibling(target)
     try:
+        temporary.mkdir(parents=True)
         fill(temporary)
         sums = {path.name: sha256(path) for path in sorted(temporary.iterdir())}
-        (temporary / MANIFEST).write_text(to_json({"sha256": sums}), encoding="utf-8")
+        for name, text in {MANIFEST: to_json({"sha256": sums}), **(beside or {})}.items():
+            (temporary / name).write_text(text, encoding="utf-8", newline="\n")
         for path in temporary.iterdir():
             sync(path)
         sync(temporary)
-        replaced = target.with_name(f".{target.name}.replaced")
-        shutil.rmtree(replaced, ignore_errors=True)
-        if target.exists():
-            os.rename(target, replaced)
-        os.rename(temporary, target)
-        sync(target.parent)
-        shutil.rmtree(replaced, ignore_errors=True)
+        _move_over(temporary, target)
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
+    sync(target.parent)
+
+
+def _move_over(source: Path, target: Path) -> None:
+    """Rename a directory to the target's name; a target that exists is removed."""
+    if not target.exists():
+        os.rename(source, target)
+    elif _exchange(source, target):
+        shutil.rmtree(source, ignore_errors=True)
+    else:
+        replaced = temporary_sibling(target)
+        os.rename(target, replaced)
+        try:
+            os.rename(source, target)
+        except OSError:
+            os.rename(replaced, target)
+            raise
+        shutil.rmtree(replaced, ignore_errors=True)
+
+
+def _exchange(first: Path, second: Path) -> bool:
+    """Swap two names in one step; False where the system or the file system cannot."""
+    if sys.platform != "linux":
+        return False
+    try:
+        rename = ctypes.CDLL(None, use_errno=True).renameat2
+    except (OSError, AttributeError):
+        return False
+    at_folder, exchange = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
+    return bool(rename(at_folder, os.fsencode(first), at_folder, os.fsencode(second), exchange) == 0)
 
 
 def rename_directory(source: Path, target: Path) -> None:
@@ -64,19 +131,38 @@ def rename_directory(source: Path, target: Path) -> None:
     sync(target.parent)
 
 
-def verify_directory(directory: Path) -> None:
-    """Check every file against the manifest; a difference is an error that names the file."""
+def verify_directory(directory: Path, required: Collection[str] = ()) -> dict[str, str]:
+    """Check every file against the manifest, which must list those required; its checksums by name.
+
+    A difference is an error that names the file.
+    """
+    sums = read_manifest(directory, required)
+    for name in sums:
+        verify_file(directory, name, sums)
+    return sums
+
+
+def read_manifest(directory: Path, required: Collection[str]) -> dict[str, str]:
+    """The checksums in a manifest, by the name of the file; those required must be among them."""
     try:
-        manifest = json.loads((directory / MANIFEST).read_text(encoding="utf-8"))
-        sums = dict(manifest["sha256"])
-    except (OSError, ValueError, TypeError, KeyError):
+        sums = parse_table(read_text(directory / MANIFEST, 1 << 20))["sha256"]
+        if not isinstance(sums, dict):
+            raise ValueError
+    except (OSError, ValueError, KeyError):
         raise ModelFileError(f"{directory} has no readable {MANIFEST}: it is not complete, or not ours") from None
-    for name, expected in sums.items():
-        path = directory / name
-        if Path(name).name != name or not path.is_file():
-            raise ModelFileError(f"{directory} lacks {name}: copy the whole directory again")
-        if sha256(path) != expected:
-            raise ModelFileError(f"{path} is damaged: its SHA-256 is not the one in {MANIFEST}; take another copy")
+    for name in required:
+        if name not in sums:
+            raise ModelFileError(f"{directory / MANIFEST} does not list {name}: it is not complete, or not ours")
+    return sums
+
+
+def verify_file(directory: Path, name: str, sums: Mapping[str, str]) -> None:
+    """Check one file against the checksums of its directory's manifest."""
+    path = directory / name
+    if Path(name).name != name or not path.is_file():
+        raise ModelFileError(f"{directory} lacks {name}: copy the whole directory again")
+    if sha256(path) != sums[name]:
+        raise ModelFileError(f"{path} is damaged: its SHA-256 is not the one in {MANIFEST}; take another copy")
 
 
 def sha256(path: Path) -> str:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
+
+from wiseale.errors import NotEnoughMemoryError
 
 
 def cores() -> int:
@@ -21,6 +24,33 @@ def peak_memory_bytes() -> int | None:
         return None
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024  # macOS counts bytes, Linux KiB
+
+
+def available_memory_bytes() -> int | None:
+    """Memory that can be taken without swapping, within the process's limit; None where the system does not tell."""
+    limits = []
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        limits += [int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")]
+    except (OSError, ValueError):
+        pass
+    try:
+        import resource
+    except ImportError:
+        pass
+    else:
+        soft = resource.getrlimit(resource.RLIMIT_AS)[0]
+        limits += [soft] if soft != resource.RLIM_INFINITY else []
+    return min(limits, default=None)
+
+
+def require_memory(needed: int, what: str, advice: str) -> None:
+    """An error where something needs more memory than there is: the system would kill the process without a word."""
+    available = available_memory_bytes()
+    if available is not None and needed > available:
+        raise NotEnoughMemoryError(
+            f"{what} takes {needed / 1e9:,.1f} GB and {available / 1e9:,.1f} GB of memory are available: {advice}"
+        )
 
 
 def major_page_faults() -> int:

@@ -10,9 +10,12 @@ import signal
 import subprocess
 
 STOP_SIGNALS: tuple[int, ...] = tuple(
-    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGBREAK") if hasattr(signal, name)
+    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK") if hasattr(signal, name)
 )
 """On receiving one of these a run writes a checkpoint and ends."""
+
+SIGPIPE = 13
+"""The signal of an output without a reader; Python turns it into BrokenPipeError, and Windows has none."""
 
 NEW_GROUP: int = getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)
 """``creationflags`` of a process that :func:`request_stop` will be used on; 0 except on Windows."""

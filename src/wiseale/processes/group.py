@@ -66,7 +66,7 @@ def process_group(world: World, device: str) -> Iterator[Group]:
         _end_with_parent()
     try:
         group = Group(world, _connect(world, device))
-    except RuntimeError as error:
+    except (RuntimeError, ValueError, OSError) as error:  # a ValueError: MASTER_ADDR or another variable is missing
         reason = str(error).splitlines()[0]
         raise RunError(f"rank {world.rank} of {world.size} could not meet the others: {reason}") from None
     try:

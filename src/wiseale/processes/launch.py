@@ -15,13 +15,13 @@ from types import FrameType
 
 from wiseale.errors import RunError
 from wiseale.platform.machine import loopback_interface
-from wiseale.platform.signals import NEW_GROUP, STOP_SIGNALS, request_stop
+from wiseale.platform.signals import NEW_GROUP, SIGPIPE, STOP_SIGNALS, request_stop
 from wiseale.processes.world import STORE
 
 _POLL_SECONDS = 0.05
 _FAILED_SECONDS = 5.0  # for the other ranks to end after one has failed
 _SAVING_SECONDS = 60.0  # for the other ranks to save and end after one was interrupted and has ended
-_INTERRUPTED = tuple(128 + number for number in STOP_SIGNALS)
+_INTERRUPTED = tuple(128 + number for number in (*STOP_SIGNALS, SIGPIPE))
 
 Rank = subprocess.Popen[bytes]
 
@@ -93,14 +93,15 @@ def _failed(ranks: Sequence[Rank]) -> int | None:
 
 @contextmanager
 def _forward_signals(ranks: Sequence[Rank], received: list[int]) -> Iterator[None]:
-    """Send SIGINT and SIGTERM on to all ranks, which save and end; a second signal ends them at once."""
+    """Send SIGINT, SIGTERM and SIGHUP on to all ranks, which save and end; a second signal ends them at once."""
 
     def forward(number: int, frame: FrameType | None) -> None:
         received.append(number)
         for rank in ranks:
             request_stop(rank, number)
 
-    before = {number: signal.signal(number, forward) for number in STOP_SIGNALS}
+    heeded = [number for number in STOP_SIGNALS if signal.getsignal(number) != signal.SIG_IGN]
+    before = {number: signal.signal(number, forward) for number in heeded}
     try:
         yield
     finally:

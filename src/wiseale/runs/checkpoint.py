@@ -2,34 +2,37 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import warnings
-from collections.abc import Mapping
-from dataclasses import asdict
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import torch
-from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from wiseale.errors import ModelFileError
-from wiseale.platform.atomic_files import to_json, verify_directory, write_directory
+from wiseale.errors import ModelFileError, RunError
+from wiseale.models.tensor_files import header_of, misfit, read_header, read_tensors, write_tensors
+from wiseale.platform.atomic_files import read_manifest, to_json, verify_directory, verify_file, write_directory
+from wiseale.platform.json_files import parse_table, read_text, record
+from wiseale.runs.history import History
 from wiseale.training.learner import Learner, Progress, snapshot
 
+WEIGHTS, OPTIMIZER, BEST, STATE = "weights.safetensors", "optimizer.safetensors", "best.safetensors", "state.json"
 _KEPT = 2
 
 
-def save_checkpoint(directory: Path, learner: Learner) -> Path:
+def save_checkpoint(directory: Path, learner: Learner, history: History | None = None) -> Path:
     """Write ``directory/NNNNNN`` for the current step and keep the newest two."""
     target = directory / f"{learner.progress.step:06d}"
+    state = asdict(learner.progress) | ({} if history is None else {"history": asdict(history)})
 
     def fill(temporary: Path) -> None:
-        save_file(snapshot(learner.modules), temporary / "weights.safetensors")
-        save_file(_optimizer_tensors(learner.optimizers), temporary / "optimizer.safetensors")
+        write_tensors(temporary / WEIGHTS, snapshot(learner.modules))
+        write_tensors(temporary / OPTIMIZER, _optimizer_tensors(learner.optimizers))
         if learner.best is not None:
-            save_file(learner.best, temporary / "best.safetensors")
-        (temporary / "state.json").write_text(to_json(asdict(learner.progress)), encoding="utf-8")
+            write_tensors(temporary / BEST, learner.best)
+        (temporary / STATE).write_text(to_json(state), encoding="utf-8")
 
     write_directory(target, fill)
     for old in _checkpoints(directory)[_KEPT:]:
@@ -37,34 +40,86 @@ def save_checkpoint(directory: Path, learner: Learner) -> Path:
     return target
 
 
-def load_newest(directory: Path, learner: Learner) -> Path | None:
-    """Load the newest undamaged checkpoint into a learner; damaged ones are skipped with a warning."""
+def load_newest(directory: Path, learner: Learner, check: Callable[[History], None] | None = None) -> Path | None:
+    """Load the newest usable checkpoint into a learner; damaged ones are skipped with a warning.
+
+    ``check`` raises ModelFileError where a checkpoint's history is not that of the run. A run whose checkpoints are
+    intact while its history is damaged is refused: starting again from step 0 would discard them.
+    """
+    intact = False
     for path in _checkpoints(directory):
         try:
-            verify_directory(path)
+            verify_directory(path, (WEIGHTS, OPTIMIZER, STATE))
+            saved = read_state(path)
+            intact = True
+            if check is not None and saved.history is not None:
+                check(saved.history)
         except ModelFileError as error:
             warnings.warn(f"{error}; using the checkpoint before it", stacklevel=2)
             continue
         load_checkpoint(path, learner)
         return path
+    if intact:
+        raise RunError(f"{directory.parent / 'metrics.jsonl'} is damaged: restore it from a copy, then resume")
+    return None
+
+
+@dataclass(frozen=True)
+class SavedState:
+    """The content of state.json; checkpoints of earlier versions have no history."""
+
+    progress: Progress
+    history: History | None
+
+
+def read_state(path: Path) -> SavedState:
+    """The progress in a checkpoint, which must be that of its name."""
+    file = path / STATE
+    try:
+        values = parse_table(read_text(file))
+        history = values.pop("history", None)
+        progress = record(Progress, values)
+        if min(progress.epoch, progress.best_epoch) < 0 or progress.step != int(path.name):
+            raise ValueError(f"step {progress.step} of epoch {progress.epoch} is not that of {path.name}")
+        return SavedState(progress, None if history is None else record(History, history))
+    except (OSError, ValueError, TypeError) as error:
+        raise ModelFileError(f"cannot read {file}: {error}") from None
+
+
+def newest_history(directory: Path) -> History | None:
+    """The history in the newest checkpoint; None where there is no intact one, or it is of an earlier version."""
+    for path in _checkpoints(directory)[:1]:
+        try:
+            verify_file(path, STATE, read_manifest(path, (STATE,)))
+            return read_state(path).history
+        except (ModelFileError, OSError):
+            return None
     return None
 
 
 def load_checkpoint(path: Path, learner: Learner) -> None:
     """Load a checkpoint, whose checksums have been verified, into a learner."""
-    device = next(learner.model.parameters()).device
-    learner.modules.load_state_dict(load_file(path / "weights.safetensors", device=str(device)))
-    _restore_optimizers(learner.optimizers, load_file(path / "optimizer.safetensors", device=str(device)))
-    learner.progress = Progress(**json.loads((path / "state.json").read_text(encoding="utf-8")))
-    best = path / "best.safetensors"
-    learner.best = load_file(best) if best.exists() else None
+    device = str(next(learner.model.parameters()).device)
+    wanted = {name: header_of(tensor) for name, tensor in learner.modules.state_dict().items()}
+    has_best = (path / BEST).exists()
+    for name in (WEIGHTS, *([BEST] if has_best else [])):
+        if problem := misfit(read_header(path / name), wanted):
+            raise ModelFileError(f"{path / name} does not fit this run's network: {problem}")
+    learner.modules.load_state_dict(read_tensors(path / WEIGHTS, device))
+    try:
+        _restore_optimizers(learner.optimizers, read_tensors(path / OPTIMIZER, device))
+    except (ValueError, KeyError, IndexError):
+        raise ModelFileError(f"{path / OPTIMIZER} is not the optimiser state of this run's network") from None
+    learner.progress = read_state(path).progress
+    learner.best = read_tensors(path / BEST) if has_best else None
 
 
 def _checkpoints(directory: Path) -> list[Path]:
     """Checkpoints, newest first."""
     if not directory.is_dir():
         return []
-    return sorted((path for path in directory.iterdir() if path.name.isdigit()), key=lambda p: -int(p.name))
+    found = (path for path in directory.iterdir() if path.name.isdecimal() and path.name.isascii())
+    return sorted(found, key=lambda path: -int(path.name))
 
 
 def _optimizer_tensors(optimizers: Mapping[str, torch.optim.Optimizer]) -> dict[str, Tensor]:
@@ -76,10 +131,16 @@ def _optimizer_tensors(optimizers: Mapping[str, torch.optim.Optimizer]) -> dict[
 
 
 def _restore_optimizers(optimizers: Mapping[str, torch.optim.Optimizer], tensors: Mapping[str, Tensor]) -> None:
+    """Give each optimiser its state; a key or shape that is not one of its own is an error."""
     for owner, optimizer in optimizers.items():
+        parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
         state: dict[int, dict[str, Tensor]] = {}
         for key, tensor in tensors.items():
             belongs_to, index, name = key.split(".")
             if belongs_to == owner:
+                if tensor.shape not in ((), parameters[int(index)].shape):
+                    raise ValueError(f"{key} has another shape than its parameter")
                 state.setdefault(int(index), {})[name] = tensor
+        if any(entry.keys() != {"step", "exp_avg", "exp_avg_sq"} for entry in state.values()):
+            raise KeyError("Adam's step and moments")
         optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import errno
 import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from wiseale.errors import RunError, WiseAleError
-from wiseale.platform.atomic_files import rename_directory, write_text
+from wiseale.errors import ModelFileError, RunError, WiseAleError
+from wiseale.platform.atomic_files import clear_leftovers, rename_directory, sha256, temporary_sibling, write_text
+from wiseale.platform.json_files import read_text
 from wiseale.platform.locks import exclusive_lock
+from wiseale.runs.checkpoint import newest_history
 from wiseale.runs.record import Environment, EpochTiming, RunRecord
 from wiseale.training.records import EpochRecord
 
@@ -29,7 +33,10 @@ class Record(Protocol):
         ...
 
 
+_MAX_RECORDS = 1 << 30  # bytes of metrics.jsonl and timing.jsonl
+
 R = TypeVar("R", bound=Record)
+E = TypeVar("E", EpochRecord, EpochTiming)
 
 
 class RunDirectory:
@@ -52,11 +59,12 @@ class RunDirectory:
         """Make a new run directory; it appears by a rename, with its configuration inside."""
         path = path.absolute()
         refuse_existing(path)
-        temporary = path.with_name(f".{path.name}.partial-{os.getpid()}")
+        temporary = temporary_sibling(path)
         try:
             temporary.mkdir(parents=True)
             write_text(temporary / "config.json", record.to_json())
-            write_text(temporary / "environment.json", environment.to_json())
+            made_with = dataclasses.replace(environment, config_sha256=sha256(temporary / "config.json"))
+            write_text(temporary / "environment.json", made_with.to_json())
             rename_directory(temporary, path)
         except OSError as error:
             shutil.rmtree(temporary, ignore_errors=True)
@@ -77,20 +85,28 @@ class RunDirectory:
         return self.model.is_dir()
 
     def read_record(self) -> RunRecord:
-        """The run's settings, and the facts that follow from them."""
-        return read(RunRecord, self.config)
+        """The run's settings, and the facts that follow from them; those of the newest checkpoint, where it has one."""
+        record = read(RunRecord, self.config)
+        if (history := newest_history(self.checkpoints)) is not None:
+            history.check_experiment(record, self.config)
+        return record
 
     def read_environment(self) -> Environment:
         """The versions, the machine and the data the run was started with."""
         return read(Environment, self.environment)
 
     def read_metrics(self) -> list[EpochRecord]:
-        """The terms of each epoch."""
-        return _read_lines(EpochRecord, self.metrics)
+        """The terms of each epoch; all that were there at the newest checkpoint."""
+        if (history := newest_history(self.checkpoints)) is not None:
+            try:
+                history.check_metrics(self.metrics)
+            except ModelFileError as error:
+                raise RunError(f"{error}; restore it from a copy") from None
+        return _consecutive(_read_lines(EpochRecord, self.metrics), self.metrics, first=1)
 
     def read_timing(self) -> list[EpochTiming]:
-        """The seconds and memory of each epoch."""
-        return _read_lines(EpochTiming, self.timing)
+        """The seconds and memory of each epoch; the first may be missing."""
+        return _consecutive(_read_lines(EpochTiming, self.timing), self.timing)
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
@@ -100,18 +116,19 @@ class RunDirectory:
                 stack.enter_context(exclusive_lock(self.path, wait=False))
             except BlockingIOError:
                 raise RunError(f"{self.path} is in use by another process: wait for it, or stop it") from None
+            for folder in (self.path, self.checkpoints):  # whoever left something there has been killed
+                clear_leftovers(folder)
             yield
 
     def cut_after(self, epoch: int) -> None:
-        """Drop the records of later epochs, and an incomplete last line left by a kill."""
-        kinds: dict[Path, type[EpochRecord] | type[EpochTiming]] = {self.metrics: EpochRecord, self.timing: EpochTiming}
-        for path, kind in kinds.items():
-            kept = []
-            for line in path.read_bytes().splitlines(keepends=True) if path.exists() else []:
-                if not line.endswith(b"\n") or kind.from_json(line.decode()).epoch > epoch:
-                    break
-                kept.append(line)
-            write_text(path, b"".join(kept).decode())
+        """Drop the records of later epochs, and what a kill left of a line; all epochs up to it must be there."""
+        kept = [record for record in _read_lines(EpochRecord, self.metrics, epoch) if record.epoch <= epoch]
+        _consecutive(kept, self.metrics, first=1)
+        if len(kept) != epoch:
+            raise RunError(f"{self.metrics} has {len(kept)} of {epoch} epochs: restore it from a copy, then resume")
+        times = [timing for timing in _read_lines(EpochTiming, self.timing, epoch) if timing.epoch <= epoch]
+        for path, records in ((self.metrics, kept), (self.timing, _consecutive(times, self.timing))):
+            write_text(path, "".join(f"{record.to_json()}\n" for record in records))
 
 
 def refuse_existing(path: Path) -> None:
@@ -130,21 +147,50 @@ def refuse_existing(path: Path) -> None:
 def read(kind: type[R], path: Path) -> R:
     """The record in a file; an error names the file and what is wrong."""
     try:
-        return kind.from_json(path.read_text(encoding="utf-8"))  # type: ignore[return-value]
+        return kind.from_json(read_text(path))  # type: ignore[return-value]
     except WiseAleError as error:
         raise RunError(f"{path}: {error}") from None
     except (OSError, ValueError, TypeError) as error:
         raise RunError(f"cannot read {path}: {error}") from None
 
 
-def _read_lines(kind: type[R], path: Path) -> list[R]:
-    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-    return [kind.from_json(line) for line in lines]  # type: ignore[misc]
+def _read_lines(kind: type[R], path: Path, most: int | None = None) -> list[R]:
+    """The records of a file, one line each; with ``most`` only that many, and an incomplete last line is left out."""
+    records: list[R] = []
+    try:
+        lines = read_text(path, _MAX_RECORDS).split("\n") if path.exists() else [""]
+        if lines.pop() and most is None:
+            raise ValueError("it ends in the middle of a line")
+        for line in lines[:most]:
+            records += [kind.from_json(line)]  # type: ignore[list-item]
+    except (OSError, ValueError) as error:
+        remedy = "delete it: it holds nothing but times" if kind is EpochTiming else "restore it from a copy"
+        raise RunError(f"{path}, line {len(records) + 1}, cannot be read: {error}; {remedy}") from None
+    return records
+
+
+def _consecutive(records: list[E], path: Path, first: int | None = None) -> list[E]:
+    """The records, if each is of the epoch after the one before; ``first`` is the epoch of the first."""
+    start = first if first is not None or not records else records[0].epoch
+    for number, record in enumerate(records):
+        if start is not None and record.epoch != start + number:
+            raise RunError(f"{path}, line {number + 1}, is of epoch {record.epoch}: the lines are not those of a run")
+    return records
 
 
 def append_line(path: Path, record: Record) -> None:
-    """Add one line of JSON and flush it to disk, so that it is there before the next checkpoint."""
-    with path.open("a", encoding="utf-8", newline="\n") as file:
-        file.write(record.to_json() + "\n")
-        file.flush()
-        os.fsync(file.fileno())
+    """Add one line of JSON and flush it to disk, so that it is there before the next checkpoint.
+
+    A line that cannot be written whole, on a full disk say, is taken back.
+    """
+    line = (record.to_json() + "\n").encode()
+    with path.open("ab", buffering=0) as file:
+        before = file.seek(0, os.SEEK_END)
+        try:
+            if file.write(line) != len(line):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+            os.fsync(file.fileno())
+        except OSError:
+            with contextlib.suppress(OSError):
+                file.truncate(before)
+            raise

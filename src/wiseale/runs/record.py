@@ -5,11 +5,13 @@ from __future__ import annotations
 import dataclasses
 import json
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 from wiseale.config import TrainConfig, from_values
-from wiseale.platform.atomic_files import to_json
+from wiseale.platform.json_files import parse_table, record, to_json
 from wiseale.training.records import RunFacts
+
+_ROUNDING = ("kernels", "torch", "machine", "threads", "device")
 
 
 @dataclass(frozen=True)
@@ -26,12 +28,11 @@ class RunRecord:
     @classmethod
     def from_json(cls, text: str) -> Self:
         """The record in the text of config.json; ValueError or TypeError where it is not one."""
-        stored = _table(text)
+        stored = parse_table(text)
         facts = stored.pop("resolved", None)
         if not isinstance(facts, dict):
             raise ValueError('it has no table "resolved"')
-        facts["x_shape"] = tuple(facts.get("x_shape", ()))
-        return cls(from_values(TrainConfig, stored), RunFacts(**facts))
+        return cls(from_values(TrainConfig, stored), record(RunFacts, facts))
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,8 @@ class Environment:
         kernels: state of the compiled kernels.
         data_fingerprint: SHA-256 of the data.
         commit: Git commit of the source, with "-dirty" after uncommitted changes; None for an installed package.
+        config_sha256: checksum of config.json; None in runs of earlier versions.
+        init_from: digest of the model whose weights the run started from; None where it started from its seed.
     """
 
     wiseale: str
@@ -57,6 +60,8 @@ class Environment:
     kernels: str
     data_fingerprint: str
     commit: str | None = None
+    config_sha256: str | None = None
+    init_from: str | None = None
 
     def to_json(self) -> str:
         """The text of environment.json."""
@@ -65,14 +70,14 @@ class Environment:
     @classmethod
     def from_json(cls, text: str) -> Self:
         """The record in the text of environment.json; ValueError or TypeError where it is not one."""
-        return cls(**_table(text))
+        return record(cls, parse_table(text))
 
     def rounding_changes(self, now: Environment) -> list[str]:
-        """One line if kernels, torch or machine have changed since, else none.
+        """One line if kernels, torch, machine, threads or device have changed since, else none.
 
         Floating-point sums are then rounded differently, so the run cannot end with the bits of an uninterrupted one.
         """
-        pairs = {name: (getattr(self, name), getattr(now, name)) for name in ("kernels", "torch", "machine")}
+        pairs = {name: (getattr(self, name), getattr(now, name)) for name in _ROUNDING}
         changes = [f"{name}: started with {was}, now {has}" for name, (was, has) in pairs.items() if was != has]
         return [f"{'; '.join(changes)}: the end will not be the same to the last bit"] if changes else []
 
@@ -93,11 +98,4 @@ class EpochTiming:
     @classmethod
     def from_json(cls, line: str) -> Self:
         """The record in a line of timing.jsonl."""
-        return cls(**json.loads(line))
-
-
-def _table(text: str) -> dict[str, Any]:
-    values = json.loads(text)
-    if not isinstance(values, dict):
-        raise ValueError("it must hold a table")
-    return values
+        return record(cls, parse_table(line))

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import FrameType
 from typing import Any, Protocol
 
 from wiseale.platform.machine import peak_memory_bytes
-from wiseale.platform.signals import STOP_SIGNALS
+from wiseale.platform.signals import SIGPIPE, STOP_SIGNALS
 from wiseale.processes.collectives import MaxOverRanks
 from wiseale.processes.world import World
 from wiseale.runs.checkpoint import save_checkpoint
 from wiseale.runs.directory import RunDirectory, append_line
+from wiseale.runs.history import History
 from wiseale.runs.record import EpochTiming, RunRecord
 from wiseale.training.learner import Learner
 from wiseale.training.records import TimedEpochRecord
@@ -35,16 +36,18 @@ class Display(Protocol):
 
 
 class Recorder:
-    """Writes what the loop reports, on rank 0; while it is open, SIGINT and SIGTERM ask the loop to return.
+    """Writes what the loop reports, on rank 0; while it is open, SIGINT, SIGTERM and SIGHUP ask the loop to return.
 
-    A signal to one rank stops all of them, after the same step.
+    A signal to one rank stops all of them, after the same step. So does a display that nobody reads any more, as after
+    ``wiseale train ... | head``: it counts as SIGPIPE.
 
     Attributes:
         signal: the signal that interrupted the run, if any.
     """
 
-    def __init__(self, run: RunDirectory, display: Display, world: World) -> None:
+    def __init__(self, run: RunDirectory, record: RunRecord, display: Display, world: World) -> None:
         self._run = run
+        self._record = record
         self._display = display
         self._is_rank_0 = world.is_rank_0
         self._max_over_ranks = MaxOverRanks(world)
@@ -54,7 +57,8 @@ class Recorder:
 
     def __enter__(self) -> Recorder:
         for number in STOP_SIGNALS:
-            self._before[number] = signal.signal(number, self._on_signal)
+            if signal.getsignal(number) != signal.SIG_IGN:  # nohup and the like mean it
+                self._before[number] = signal.signal(number, self._on_signal)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -70,9 +74,14 @@ class Recorder:
         self.signal = self._max_over_ranks(self._received) or None
         return self.signal is not None
 
+    def started(self, notes: Sequence[str]) -> None:
+        """Training begins or continues."""
+        if self._is_rank_0:
+            self._show(lambda: self._display.started(self._record, notes))
+
     def step(self, epoch: int, step_in_epoch: int, steps_per_epoch: int, terms: Mapping[str, float]) -> None:
         """Some steps were made."""
-        self._display.step(epoch, step_in_epoch, steps_per_epoch, terms)
+        self._show(lambda: self._display.step(epoch, step_in_epoch, steps_per_epoch, terms))
 
     def epoch(self, record: TimedEpochRecord) -> None:
         """Append the epoch to metrics.jsonl and timing.jsonl."""
@@ -86,9 +95,17 @@ class Recorder:
             peak_memory_bytes=peak_memory_bytes(),
         )
         append_line(self._run.timing, timing)
-        self._display.epoch(record)
+        self._show(lambda: self._display.epoch(record))
 
     def checkpoint(self, learner: Learner) -> None:
         """Save the learner."""
         if self._is_rank_0:
-            save_checkpoint(self._run.checkpoints, learner)
+            save_checkpoint(self._run.checkpoints, learner, History.of(self._record, self._run.metrics))
+
+    def _show(self, display: Callable[[], None]) -> None:
+        if self._received == SIGPIPE:
+            return
+        try:
+            display()
+        except OSError:
+            self._received = SIGPIPE

@@ -19,14 +19,17 @@ from wiseale.config import SettingError, TrainConfig
 from wiseale.data import Dataset, load_dataset
 from wiseale.data.defaults import constant_columns
 from wiseale.errors import DivergenceError, RunError
-from wiseale.models.model_file import save_model
+from wiseale.models.model_file import ModelConfig, model_digest, model_directory, save_model
+from wiseale.platform.atomic_files import sha256
+from wiseale.platform.machine import require_memory
 from wiseale.platform.source import source_commit
 from wiseale.processes.collectives import broadcast
 from wiseale.processes.ddp import batch_statistics
 from wiseale.processes.group import process_group
 from wiseale.processes.world import World, from_environment, report_once
-from wiseale.runs.checkpoint import load_checkpoint, load_newest, save_checkpoint
+from wiseale.runs.checkpoint import load_checkpoint, load_newest
 from wiseale.runs.directory import RunDirectory, refuse_existing
+from wiseale.runs.history import FREE, History
 from wiseale.runs.record import Environment, RunRecord
 from wiseale.runs.recorder import Display, Recorder
 from wiseale.runs.tensorboard import also_logged
@@ -59,13 +62,15 @@ def start(asked: TrainConfig, out: Path, display: Display) -> Outcome:
         with group.one_per_machine_first():
             dataset = load_dataset(asked.data, Path(asked.data_root) if asked.data_root else None, display.loading)
         resolved = resolve(asked, dataset)
+        _require_memory(resolved, dataset)
         _use_threads(resolved)
         work = Work.prepare(resolved, dataset, world)
         take_weights(work.learner.model, resolved.init_from)
         record = RunRecord(resolved, work.facts)
         if not world.is_rank_0:
             return _run(work, record, RunDirectory(out.absolute()), display)
-        run = RunDirectory.create(out, record, _environment(resolved, dataset.fingerprint))
+        digest = model_digest(model_directory(Path(resolved.init_from))) if resolved.init_from else None
+        run = RunDirectory.create(out, record, _environment(resolved, dataset.fingerprint, digest))
         with run.locked():
             outcome = _run(work, record, run, display, [note] if (note := constant_columns(dataset)) else [])
             return dataclasses.replace(outcome, dataset=dataset)
@@ -89,12 +94,14 @@ def resume(path: Path, display: Display) -> Outcome:
             raise RunError(f"{resolved.data} is not the data this run was started with: its content has changed")
         _use_threads(resolved)
         work = Work.prepare(resolved, dataset, world)
-        if not _load_newest(run, work.learner, world):
+        started = run.read_environment()
+        if not _load_newest(run, before, work.learner, world):
+            _refuse_other_model(started.init_from, resolved)
             take_weights(work.learner.model, resolved.init_from)
         if world.is_rank_0:
             run.cut_after(work.learner.progress.epoch)
-        changes = run.read_environment().rounding_changes(_environment(resolved, dataset.fingerprint))
-        notes = [*_other_size(before.settings.processes or 1, world.size), *changes]
+        changes = started.rounding_changes(_environment(resolved, dataset.fingerprint))
+        notes = [*_edited(started, run), *_other_size(before.settings.processes or 1, world.size), *changes]
         return _run(work, RunRecord(resolved, work.facts), run, display, notes)
 
 
@@ -109,14 +116,32 @@ def _as_rank(asked: TrainConfig, world: World) -> TrainConfig:
     return dataclasses.replace(asked, processes=world.size, threads=threads)
 
 
-def _load_newest(run: RunDirectory, learner: Learner, world: World) -> bool:
+def _refuse_other_model(digest: str | None, resolved: TrainConfig) -> None:
+    """An error where the model to start from is not the one it was; earlier versions did not record which that was."""
+    if digest is not None and resolved.init_from and digest != model_digest(model_directory(Path(resolved.init_from))):
+        raise RunError(f"{resolved.init_from} is not the model this run was started from: restore it, or start again")
+
+
+def _load_newest(run: RunDirectory, record: RunRecord, learner: Learner, world: World) -> bool:
     """Load the newest checkpoint that rank 0 finds undamaged, on all ranks; False where there is none."""
-    found = load_newest(run.checkpoints, learner) if world.is_rank_0 else None
+
+    def check(history: History) -> None:
+        history.check_experiment(record, run.config)
+        history.check_metrics(run.metrics)
+
+    found = load_newest(run.checkpoints, learner, check) if world.is_rank_0 else None
     step = torch.tensor(-1 if found is None else int(found.name))
     broadcast([step], world)
     if not world.is_rank_0 and int(step) >= 0:
         load_checkpoint(run.checkpoints / f"{int(step):06d}", learner)
     return int(step) >= 0
+
+
+def _edited(started: Environment, run: RunDirectory) -> list[str]:
+    """One line if config.json has been edited; edits that change the experiment have been refused before."""
+    if started.config_sha256 in (None, sha256(run.config)):
+        return []
+    return [f"{run.config} has been edited: {', '.join(FREE)} are taken as it says now"]
 
 
 def _other_size(before: int, now: int) -> list[str]:
@@ -132,6 +157,15 @@ def _processes(count: int) -> str:
     return "process" if count == 1 else "processes"
 
 
+def _require_memory(resolved: TrainConfig, dataset: Dataset) -> None:
+    """An error where weights, gradients, Adam's two moments, and the copies for checkpoints do not fit in memory."""
+    assert resolved.network and resolved.likelihood and resolved.latent_dim  # noqa: PT018
+    size = (dataset.x_shape, resolved.latent_dim)
+    weights = ModelConfig(resolved.network, resolved.likelihood, resolved.objective, *size).bytes()
+    what = f"training network {resolved.network} with a latent dimension of {resolved.latent_dim}"
+    require_memory(6 * weights, what, "choose smaller sizes")
+
+
 def _use_threads(resolved: TrainConfig) -> None:
     assert isinstance(resolved.threads, int)
     torch.set_num_threads(resolved.threads)
@@ -140,10 +174,9 @@ def _use_threads(resolved: TrainConfig) -> None:
 def _run(work: Work, record: RunRecord, run: RunDirectory, display: Display, notes: Sequence[str] = ()) -> Outcome:
     """Train to the end or to an interruption, then write the model; the notes are shown first."""
     is_rank_0 = work.world.is_rank_0
-    if is_rank_0:
-        display.started(record, [*notes, *_notes(work)])
     logger = record.settings.logger if is_rank_0 else None
-    with Recorder(run, display, work.world) as recorder, also_logged(recorder, run, logger) as journal:
+    with Recorder(run, record, display, work.world) as recorder, also_logged(recorder, run, logger) as journal:
+        recorder.started([*notes, *_notes(work)])
         try:
             complete = fit(work.learner, work.train, work.held_out, work.plan, journal, work.world)
         except DivergenceError as error:
@@ -152,8 +185,8 @@ def _run(work: Work, record: RunRecord, run: RunDirectory, display: Display, not
             raise
     if not complete:
         return Outcome(run.path, recorder.signal)
+    recorder.checkpoint(work.learner)
     if is_rank_0:
-        save_checkpoint(run.checkpoints, work.learner)
         save_model(run.model, work.learner.finish(), work.model_config)
     return Outcome(run.path)
 
@@ -168,7 +201,7 @@ def _notes(work: Work) -> list[str]:
     ]
 
 
-def _environment(resolved: TrainConfig, data_fingerprint: str) -> Environment:
+def _environment(resolved: TrainConfig, data_fingerprint: str, init_from: str | None = None) -> Environment:
     return Environment(
         wiseale=wiseale.__version__,
         python=platform.python_version(),
@@ -183,4 +216,5 @@ def _environment(resolved: TrainConfig, data_fingerprint: str) -> Environment:
         kernels=kernels.state(),
         data_fingerprint=data_fingerprint,
         commit=source_commit(),
+        init_from=init_from,
     )

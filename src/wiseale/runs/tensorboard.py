@@ -63,16 +63,17 @@ class _Logged:
 
 def _write_again(writer: SummaryWriter, run: RunDirectory) -> None:
     """Write every epoch of metrics.jsonl, at the times it would have had without interruptions."""
-    timing = run.read_timing()
-    at = time.time() - sum(cost.seconds for cost in timing)
-    for record, cost in zip(run.read_metrics(), timing, strict=True):
-        at += cost.seconds
-        _write(writer, record, cost.samples_per_second, at)
+    timing = {cost.epoch: cost for cost in run.read_timing()}
+    at = time.time() - sum(cost.seconds for cost in timing.values())
+    for record in run.read_metrics():
+        cost = timing.get(record.epoch)  # None where the user has deleted a damaged timing.jsonl
+        at += cost.seconds if cost else 0.0
+        _write(writer, record, cost.samples_per_second if cost else None, at)
 
 
-def _write(writer: SummaryWriter, record: EpochRecord, rate: float, at: float) -> None:
+def _write(writer: SummaryWriter, record: EpochRecord, rate: float | None, at: float) -> None:
     """Write every number of an epoch under its name, over optimiser steps."""
-    named = {"lr": record.lr, "warmup": record.warmup, "samples_per_second": rate}
+    named = {"lr": record.lr, "warmup": record.warmup} | ({} if rate is None else {"samples_per_second": rate})
     for part, terms in (("train", record.train), ("held_out", record.held_out)):
         named |= {f"{part}/{term}": value for term, value in (terms or {}).items()}
     for name, value in named.items():

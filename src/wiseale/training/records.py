@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from typing import Self
 
 from wiseale.data.dataset import Scaling
+from wiseale.platform.json_files import parse_table, record
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ class EpochRecord:
     @classmethod
     def from_json(cls, line: str) -> Self:
         """The record in a line of metrics.jsonl."""
-        return cls(**json.loads(line))
+        return record(cls, parse_table(line))
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,12 @@
-"""Read a pack, a folder with memory-mapped images: opening reads no pixels, and nothing is decoded.
+"""Read a pack, a folder with memory-mapped images: nothing is decoded, and pixels are only read to be checked.
 
 ``x.npy``          uint8 (n, C, H, W), an ordinary NumPy file
 ``factors.npz``    labels or generative factors by name, each (n,)
 ``manifest.json``  version, shape, fingerprint of the source, SHA-256 of the other two files
+
+Beside the folder, ``NAME.verified`` holds size, times and inode of ``x.npy`` when its checksum was last found right.
+The images are read and compared with their checksum whenever it is not that of the file as it is: after any write to
+it, a copy or a move to another disk. Otherwise opening reads no pixels.
 """
 
 from __future__ import annotations
@@ -11,6 +15,7 @@ import json
 import math
 import zipfile
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,7 +25,8 @@ import numpy.typing as npt
 
 from wiseale.data.dataset import Array
 from wiseale.errors import DataError
-from wiseale.platform.atomic_files import sha256
+from wiseale.platform.atomic_files import sha256, write_text
+from wiseale.platform.json_files import parse_json, read_text, record, to_json
 
 VERSION = 1
 IMAGES, FACTORS, MANIFEST = "x.npy", "factors.npz", "manifest.json"
@@ -56,7 +62,7 @@ class Manifest:
     def read(cls, folder: Path) -> Manifest:
         """Read and check the folder's ``manifest.json``."""
         try:
-            values = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+            values = parse_json(read_text(folder / MANIFEST))
         except OSError:
             raise DataError(f"{folder} is not a packed set: it holds no readable {MANIFEST}") from None
         except ValueError:
@@ -86,7 +92,7 @@ class Pack(NamedTuple):
 
 
 def open_pack(path: Path, *, check: bool = False) -> Pack:
-    """Open a packed set; ``check`` also reads all images and compares their checksum."""
+    """Open a packed set; ``check`` compares the images with their checksum even if the file has not been touched."""
     manifest = Manifest.read(path)
     images, header = path / IMAGES, npy_header(manifest.shape)
     expected = len(header) + math.prod(manifest.shape)
@@ -96,8 +102,10 @@ def open_pack(path: Path, *, check: bool = False) -> Pack:
         with images.open("rb") as file:
             if file.read(len(header)) != header:
                 raise damaged(path, IMAGES, "its header disagrees with the manifest")
-        if check and sha256(images) != manifest.sha256:
-            raise damaged(path, IMAGES, "its checksum does not match")
+        if check or _last_verified(path) != Stamp.of(images, manifest.sha256):
+            if sha256(images) != manifest.sha256:
+                raise damaged(path, IMAGES, "its checksum does not match")
+            record_as_verified(path, manifest.sha256)
         if sha256(path / FACTORS) != manifest.factors_sha256:
             raise damaged(path, FACTORS, "its checksum does not match")
         with np.load(path / FACTORS, allow_pickle=False) as stored:
@@ -108,6 +116,41 @@ def open_pack(path: Path, *, check: bool = False) -> Pack:
         raise damaged(path, FACTORS, "not arrays") from None
     x = np.memmap(images, np.uint8, mode="r", offset=len(header), shape=manifest.shape)
     return Pack(x, factors, manifest)
+
+
+@dataclass(frozen=True)
+class Stamp:
+    """What changes when a file is written, copied or replaced, and the checksum it had then."""
+
+    size: int
+    modified_ns: int
+    changed_ns: int
+    inode: int
+    sha256: str
+
+    @classmethod
+    def of(cls, path: Path, sha256: str) -> Stamp:
+        """The stamp of a file now."""
+        status = path.stat()
+        return cls(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino, sha256)
+
+
+def record_as_verified(folder: Path, of_images: str) -> None:
+    """Keep the stamp of images whose checksum is right; where it cannot be written, every opening checks them."""
+    with suppress(OSError):
+        write_text(stamp_path(folder), to_json(asdict(Stamp.of(folder / IMAGES, of_images))))
+
+
+def stamp_path(folder: Path) -> Path:
+    """The file with the stamp of a pack's images."""
+    return folder.with_name(f"{folder.name}.verified")
+
+
+def _last_verified(folder: Path) -> Stamp | None:
+    try:
+        return record(Stamp, parse_json(read_text(stamp_path(folder))))
+    except (OSError, ValueError):
+        return None
 
 
 def find_pack(path: Path, source: str) -> Pack | None:

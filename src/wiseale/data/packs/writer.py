@@ -25,12 +25,23 @@ import numpy as np
 import numpy.typing as npt
 
 from wiseale.data.dataset import Array
-from wiseale.data.packs.reader import FACTORS, IMAGES, MANIFEST, Manifest, Pack, find_pack, npy_header, open_pack
+from wiseale.data.packs.reader import (
+    FACTORS,
+    IMAGES,
+    MANIFEST,
+    Manifest,
+    Pack,
+    find_pack,
+    npy_header,
+    open_pack,
+    record_as_verified,
+)
 from wiseale.errors import DataError
 from wiseale.platform.atomic_files import reserve_space, sha256, sync
+from wiseale.platform.json_files import parse_json
 from wiseale.platform.locks import exclusive_lock
 
-_JOURNAL = "journal.jsonl"
+JOURNAL = "journal.jsonl"
 _BLOCK_ROWS, _BLOCK_BYTES = 32, 1 << 22  # small blocks keep all cores busy to the end, and a kill loses little work
 _SPARE_BYTES = 1 << 20  # for journal, factors and manifest
 _DISK_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
@@ -76,7 +87,7 @@ class PackWriter:
                 if not self._resume():
                     self._start()
                 self._file = stack.enter_context(self.images.open("r+b", buffering=0))
-                self._journal = stack.enter_context((self._partial / _JOURNAL).open("a", encoding="ascii"))
+                self._journal = stack.enter_context((self._partial / JOURNAL).open("a", encoding="ascii"))
             self._open = stack.pop_all()
         return self
 
@@ -134,7 +145,8 @@ class PackWriter:
                 self.path.rename(self._replaced)
             self._partial.rename(self.path)
             sync(self.path.parent)
-            (self.path / _JOURNAL).unlink()
+            record_as_verified(self.path, of_images)
+            (self.path / JOURNAL).unlink()
             shutil.rmtree(self._replaced, ignore_errors=True)
         return open_pack(self.path)
 
@@ -172,22 +184,22 @@ class PackWriter:
         except OSError:
             shutil.rmtree(self._partial, ignore_errors=True)
             raise
-        with (self._partial / _JOURNAL).open("w", encoding="ascii") as self._journal:
+        with (self._partial / JOURNAL).open("w", encoding="ascii") as self._journal:
             self._append_to_journal(**self._identity())
 
     def _resume(self) -> bool:
         """Reuse the blocks of an interrupted attempt whose checksums match; False if there is no such attempt."""
-        journal = self._partial / _JOURNAL
+        journal = self._partial / JOURNAL
         try:
             lines = journal.read_text(encoding="ascii").splitlines(keepends=True)
             whole = [line for line in lines if line.endswith("\n")]  # a kill may cut the last line short
-            if not whole or json.loads(whole[0]) != self._identity():
+            if not whole or parse_json(whole[0]) != self._identity():
                 return False
             with self.images.open("r+b", buffering=0) as file:
                 file.truncate(self.offset(self.n))
                 file.write(self._header)
                 for line in whole[1:]:
-                    self._check_block(file, **json.loads(line))
+                    self._check_block(file, **parse_json(line))
             journal.write_text("".join(whole), encoding="ascii")
         except (OSError, ValueError, TypeError):
             return False

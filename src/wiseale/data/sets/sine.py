@@ -11,6 +11,7 @@ import numpy as np
 from wiseale.config import Settings, setting
 from wiseale.data.dataset import Dataset, Preset, Progress, Rows
 from wiseale.data.fingerprint import fingerprint
+from wiseale.platform.machine import require_memory
 
 _CHUNK = 8192  # waves generated at a time, so that temporary arrays stay small
 
@@ -36,6 +37,8 @@ class Sine(Settings):
 
     def load(self, data_root: Path, progress: Progress | None = None) -> Dataset:
         """Generate the waves; the data root is not used."""
+        numbers = (self.n + self.n_test) * (self.length + 6)  # in float32; the three factors are in float64
+        require_memory(4 * numbers, f"sine:n={self.n},length={self.length}", "choose fewer waves")
         train, test = self._rows(self.n, stream=0), self._rows(self.n_test, stream=1)
         return Dataset(
             name="sine",

@@ -10,7 +10,9 @@ from pathlib import Path
 from wiseale.errors import DataError
 
 _SEPARATORS = {"tab": "\t", "semicolon": ";", "bar": "|", "comma": ","}  # the rarer inside cells, the more preferred
-_SAMPLE = 1 << 16  # characters looked at
+_SAMPLE = 1 << 16  # characters looked at, and the rest of the line
+_LEAST_LINES = 2  # a wide table's first line may be longer than the sample, and the second tells whether it is a header
+_LONGEST_LINE = 1 << 26
 
 
 @dataclass(frozen=True)
@@ -46,9 +48,10 @@ def find_form(path: Path, separator: str, header: str, decimal: str) -> Form:
 def _sample(path: Path) -> str:
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            sample = file.read(_SAMPLE)
-            if len(sample) == _SAMPLE:
-                sample += file.readline(_SAMPLE)  # to the end of the line
+            lines = [file.readline(_LONGEST_LINE)]
+            while lines[-1] and (len(lines) < _LEAST_LINES or sum(map(len, lines)) < _SAMPLE):
+                lines.append(file.readline(_LONGEST_LINE))
+            sample = "".join(lines)
     except UnicodeDecodeError:
         raise DataError(f"{path.name} is not UTF-8 text: save it as UTF-8") from None
     except OSError as error:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import dataclasses
 import io
-import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +28,7 @@ from wiseale.experiments.bounds.toy_claims import Judgement, judge_c4, judge_c8
 from wiseale.experiments.bounds.two_gaussians import MinimumRow, TwoGaussiansRow, minima, two_gaussians_curve
 from wiseale.figures.style import save_figure
 from wiseale.platform.atomic_files import to_json, write_text
+from wiseale.platform.json_files import parse_json, read_text, record
 
 Scale = Literal["smoke", "small", "paper"]
 
@@ -102,7 +102,7 @@ def read_table(out: Path, name: str) -> tuple[Any, ...]:
     kind = get_args(get_type_hints(ToyTables)[name])[0]
     path = out / "tables" / f"{name}.json"
     try:
-        return tuple(kind(**record) for record in json.loads(path.read_text(encoding="utf-8")))
+        return tuple(record(kind, values) for values in parse_json(read_text(path)))
     except (OSError, ValueError, TypeError):
         raise RunError(f"cannot read {path}: make it again with `wiseale reproduce toy`") from None
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,9 +15,10 @@ from wiseale.experiments.jobs import Failure, Job, Show, run_jobs
 from wiseale.experiments.paper.evidence import Evidence, evidence_of
 from wiseale.experiments.paper.reproduce import Experiment
 from wiseale.experiments.paper.run_rows import RUNS, RunRow, merge, row_of, write_rows
-from wiseale.experiments.paper.scales import SCALES, Scale
+from wiseale.experiments.paper.scales import Scale
 from wiseale.platform.atomic_files import to_json, write_text
 from wiseale.platform.folders import default_data_root
+from wiseale.platform.json_files import parse_table, read_text, record
 
 REQUEST = "reproduction.json"
 
@@ -160,14 +160,20 @@ def keep_request(out: Path, scale: Scale, notes: Mapping[str, str] | None = None
         raise RunError(f"cannot write {out / REQUEST}: {error.strerror}") from None
 
 
+@dataclass(frozen=True)
+class _Request:
+    """The content of the request's file."""
+
+    scale: Scale
+    notes: dict[str, str]
+
+
 def read_reproduction(out: Path) -> Reproduction:
     """The paper's experiments found in a directory."""
     try:
-        request = json.loads((out / REQUEST).read_text(encoding="utf-8"))
-        scale, notes = request["scale"], dict(request["notes"])
-        if scale not in SCALES:
-            raise ValueError
-    except (OSError, ValueError, KeyError, TypeError):
+        request = record(_Request, parse_table(read_text(out / REQUEST)))
+        scale, notes = request.scale, request.notes
+    except (OSError, ValueError):
         raise RunError(f"{out} holds no reproduction: make one with `wiseale reproduce`") from None
     outcomes = {}
     for name in registry.EXPERIMENTS:
