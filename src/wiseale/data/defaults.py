@@ -28,6 +28,9 @@ HELD_OUT = 0.1
 PATIENCE_STEPS = 800
 """Optimiser steps without a better held-out loss after which training ends."""
 
+PATIENCE_EPOCHS = 5
+"""Epochs without a better held-out loss that training waits at least, so that large sets are not left half-trained."""
+
 WATCH_STEPS = 20
 """Optimiser steps between two measurements of the held-out loss, where an epoch is shorter."""
 
@@ -155,10 +158,11 @@ def choose_length(
 ) -> Length:
     """The length of training in whole epochs, for what the user leaves open.
 
-    With neither ``max_epochs`` nor a patience given, training ends once :data:`PATIENCE_STEPS` steps have brought
-    nothing better, and after :data:`MOST_STEPS` at the latest; the held-out loss is measured every :data:`WATCH_STEPS`
-    steps, or after every epoch if that is longer. Where early stopping is off, or nothing is held out to watch, it
-    lasts :data:`UNWATCHED_STEPS`. If ``max_epochs`` is given and the patience is not, it lasts that long.
+    With neither ``max_epochs`` nor a patience given, training ends once :data:`PATIENCE_STEPS` steps, and at least
+    :data:`PATIENCE_EPOCHS`, have brought nothing better, and after :data:`MOST_STEPS` at the latest; the held-out loss
+    is measured every :data:`WATCH_STEPS` steps, or after every epoch if that is longer. Where early stopping is off, or
+    nothing is held out to watch, it lasts :data:`UNWATCHED_STEPS`. If ``max_epochs`` is given and the patience is not,
+    it lasts that long.
 
     >>> choose_length(None, "auto", 100, watched=True)
     Length(max_epochs=300, patience=8, watch_every=1)
@@ -172,7 +176,7 @@ def choose_length(
     watch_every = 1
     if patience == "auto":
         automatic = watched and max_epochs is None
-        patience = epochs(PATIENCE_STEPS) if automatic else None
+        patience = max(epochs(PATIENCE_STEPS), PATIENCE_EPOCHS) if automatic else None
         watch_every = max(1, WATCH_STEPS // steps_per_epoch) if automatic else 1
     if max_epochs is None:
         max_epochs = epochs(UNWATCHED_STEPS if patience is None else MOST_STEPS)
