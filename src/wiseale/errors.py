@@ -62,5 +62,9 @@ class DivergenceError(WiseAleError):
         return f"training diverged {where}: {what}; {advice}" + (f" ({saved})" if self.in_run else "")
 
 
+class CollapseWarning(UserWarning):
+    """A trained model's codes say next to nothing about the data; the message says what to try."""
+
+
 class ReportedByAnotherRankError(WiseAleError):
     """Another rank reports the error to the user; this one ends with exit code 2 and prints nothing."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from wiseale.cli.options import option_name
+from wiseale.models.collapse import CodeUse, collapse_message
+from wiseale.runs.directory import RunDirectory
 from wiseale.runs.run import Outcome
 
 
@@ -12,5 +15,16 @@ def report_outcome(outcome: Outcome, on_rank_0: bool = True) -> int:
     else:
         told, code = f"finished: {outcome.path} (next: wiseale evaluate {outcome.path})", 0
     if on_rank_0:
-        print(told, flush=True)
+        for line in (collapse_line(RunDirectory(outcome.path), outcome.code_use), told):
+            if line:
+                print(line, flush=True)
     return code
+
+
+def collapse_line(run: RunDirectory, use: CodeUse | None) -> str | None:
+    """That the run's codes have collapsed and which options to try; None where they have not."""
+    if use is None or not use.collapsed:
+        return None
+    settings = run.read_record().settings
+    assert settings.likelihood is not None
+    return collapse_message(use, settings.objective, settings.likelihood, option_name)

@@ -19,6 +19,7 @@ from wiseale.config import SettingError, TrainConfig
 from wiseale.data import load_dataset
 from wiseale.data.defaults import constant_columns
 from wiseale.errors import DivergenceError, RunError
+from wiseale.models.collapse import CodeUse
 from wiseale.models.model_file import save_model
 from wiseale.processes.collectives import broadcast
 from wiseale.processes.ddp import batch_statistics
@@ -29,6 +30,7 @@ from wiseale.runs.directory import RunDirectory, refuse_existing
 from wiseale.runs.record import Environment, RunRecord
 from wiseale.runs.recorder import Display, Recorder
 from wiseale.runs.tensorboard import also_logged
+from wiseale.training.collapse import final_code_use
 from wiseale.training.learner import Learner
 from wiseale.training.loop import fit
 from wiseale.training.plan import choose_device, default_threads, resolve
@@ -37,10 +39,17 @@ from wiseale.training.setup import Work, take_weights
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a run ended: its directory, and the signal that interrupted it, if any."""
+    """How a run ended.
+
+    Attributes:
+        path: the run directory.
+        signal: what interrupted it, if anything.
+        code_use: how much the codes of the model say about x; None where this process did not finish the run.
+    """
 
     path: Path
     signal: int | None = None
+    code_use: CodeUse | None = None
 
 
 def start(asked: TrainConfig, out: Path, display: Display) -> Outcome:
@@ -152,7 +161,7 @@ def _run(work: Work, record: RunRecord, run: RunDirectory, display: Display, not
     if is_rank_0:
         save_checkpoint(run.checkpoints, work.learner)
         save_model(run.model, work.learner.finish(), work.model_config)
-    return Outcome(run.path)
+    return Outcome(run.path, code_use=final_code_use(work) if is_rank_0 else None)
 
 
 def _notes(work: Work) -> list[str]:
