@@ -12,6 +12,7 @@ from wiseale.config import parse_spec
 from wiseale.divergences import log_aggregate
 from wiseale.networks.model import Model
 from wiseale.objectives import make_objective
+from wiseale.objectives.terms import WeightedObjective
 from wiseale.posterior import PointPosterior, Posterior
 from wiseale.randomness import standard_normal
 
@@ -95,7 +96,8 @@ def collapse_message(use: CodeUse, objective: str, likelihood: str, spell: Calla
     """
     if not use.collapsed:
         return None
-    weight = make_objective(objective).weight_setting
+    system = make_objective(objective)
+    weight = system.weight_setting if isinstance(system, WeightedObjective) else None
     smaller = f"a smaller {weight} in {spell('objective')}" if weight else "a system with a prior weight below 1"
     name, settings = parse_spec(likelihood)
     noise = name == "gaussian" and settings.get("x_sigma") != "learned"

@@ -37,10 +37,12 @@ class Aae(EncoderChoice):
     critic_width: int = setting(1000, "units in each of them", minimum=1)
     critic_lr: float = setting(5e-4, "learning rate of the critic's Adam", above=0)
     encoder_lr: float = setting(5e-4, "learning rate of the Adam for the encoder's own step", above=0)
+    gradient_penalty: float = setting(1.0, "γ, weight of the critic's squared slope (0: the paper's)", minimum=0)
 
     def build(self, x_shape: tuple[int, ...], latent_dim: int) -> ObjectiveCall:
         """The objective with a fresh critic."""
-        return _Aae(Critic(latent_dim, self.critic_layers, self.critic_width), self.critic_lr, self.encoder_lr)
+        critic = Critic(latent_dim, self.critic_layers, self.critic_width)
+        return _Aae(critic, self.critic_lr, self.encoder_lr, gradient_penalty=self.gradient_penalty)
 
     def effective_weight(self, batch_size: int, n_samples: int) -> float:
         """0: the prior acts through steps 2 and 3, not through the loss."""
