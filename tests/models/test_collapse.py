@@ -80,9 +80,15 @@ def test_fitting_warns_of_a_collapsed_model_and_the_estimator_is_fitted():
     assert est.transform(TABLE).var(0).max() < 0.01
 
 
+def test_fitting_does_not_warn_of_rows_that_are_all_the_same():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", CollapseWarning)
+        AutoEncoder(network="mlp:hidden=4", max_epochs=1, random_state=0).fit(np.ones((10, 3)))
+
+
 def test_fitting_does_not_warn_of_a_healthy_model():
     with warnings.catch_warnings():
-        warnings.simplefilter("error")
+        warnings.simplefilter("error", CollapseWarning)
         assert estimator("aevb").fit(TABLE).transform(TABLE).var(0).min() > 0.1
 
 

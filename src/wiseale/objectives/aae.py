@@ -27,7 +27,7 @@ class Aae(EncoderChoice):
     The loss is that of step 1, so the prior has weight 0: ``prior`` is −mean_i log D(z_i) before the steps, logged but
     not added. The losses of steps 2 and 3 are logged as critic_loss and encoder_loss. encoder_lr sets the strength of
     the prior. The critic's two layers of 1000 units are the paper's; it uses SGD with momentum where we use Adam, so
-    the learning rates are ours.
+    the learning rates are ours, and so is the gradient penalty of the critic, γ/2·‖∇ logit‖².
     """
 
     encoder: Literal["gaussian", "deterministic"] = setting(

@@ -22,7 +22,8 @@ class WaeGan(EncoderChoice):
 
     BCE is the mean binary cross-entropy; z_p are draws from the prior. Defaults are the paper's for MNIST; for CelebA
     it has λ = 1 in its units (2.5 here), a width of 1024, ``add_norm`` and a critic_lr of 1e-3. λ is converted as for
-    :class:`~wiseale.objectives.wae_mmd.WaeMmd`.
+    :class:`~wiseale.objectives.wae_mmd.WaeMmd`. The gradient penalty of the critic, γ/2·‖∇ logit‖², is ours: without it
+    (γ = 0) the paper's network for MNIST gives every digit the same code, see ``docs/collapse.md``.
     """
 
     prior_weight: float = setting(100.0, "λ, weight of the adversarial loss (the paper's MNIST)", above=0)

@@ -12,10 +12,10 @@ ENOUGH_HELD_OUT = 200
 
 
 def final_code_use(work: Work) -> CodeUse | None:
-    """How much the trained model's codes say about x, on at most 1,000 rows; None with fewer than 2 rows."""
+    """How much the trained model's codes say about x, on at most 1,000 rows; None where all rows are the same."""
     enough = work.held_out is not None and len(work.held_out) >= ENOUGH_HELD_OUT
     rows = work.held_out if enough and work.held_out is not None else work.train
-    if len(rows) < 2:
-        return None
     x = rows.read(torch.arange(min(ROWS, len(rows))))
+    if bool((x == x[:1]).all()):  # one row, or copies of it: there is nothing to encode
+        return None
     return code_use_of(work.learner.model, x, work.plan.seed)
