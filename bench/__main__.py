@@ -10,12 +10,15 @@ from bench.table import keep
 
 BENCHMARKS = {name: f"bench.{name}" for name in ("training", "kernel", "ranks", "evaluation", "memory", "data")}
 
+LONG = ("quality", "collapse")
+"""Benchmarks of many minutes or hours, resumable, with options of their own; not part of "all"."""
+
 
 def main() -> None:
-    if sys.argv[1:2] == ["quality"]:  # hours long, with options of its own; not part of "all"
-        importlib.import_module("bench.quality").main(sys.argv[2:])
+    if len(sys.argv) > 1 and sys.argv[1] in LONG:
+        importlib.import_module(f"bench.{sys.argv[1]}").main(sys.argv[2:])
         return
-    parser = argparse.ArgumentParser(prog="python -m bench", epilog="python -m bench quality --help: held-out quality")
+    parser = argparse.ArgumentParser(prog="python -m bench", epilog=f"with options of their own: {', '.join(LONG)}")
     parser.add_argument("name", choices=[*BENCHMARKS, "all"])
     parser.add_argument("--quick", action="store_true", help="fewer repetitions, for a first look")
     arguments = parser.parse_args()

@@ -70,5 +70,9 @@ class TerminatedError(BaseException):
     """SIGTERM arrived: as KeyboardInterrupt is for SIGINT, it passes every ``except Exception``."""
 
 
+class CollapseWarning(UserWarning):
+    """A trained model's codes say next to nothing about the data; the message says what to try."""
+
+
 class ReportedByAnotherRankError(WiseAleError):
     """Another rank reports the error to the user; this one ends with exit code 2 and prints nothing."""

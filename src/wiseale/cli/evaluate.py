@@ -40,8 +40,9 @@ def command(run: Path, data: str | None, seed: int, most: int, nll_samples: int,
 
     from rich.console import Console
 
-    from wiseale.cli.outcome import named_pictures
+    from wiseale.cli.outcome import collapse_line, named_pictures
     from wiseale.evaluation.evaluate import evaluate
+    from wiseale.runs.directory import RunDirectory
 
     with _progress(quiet=as_json) as progress:
         result = evaluate(run, data, seed, most, nll_samples, progress)
@@ -56,6 +57,8 @@ def command(run: Path, data: str | None, seed: int, most: int, nll_samples: int,
         console.print(f"not measured: {names} ({reason})", highlight=False, markup=False, soft_wrap=True)
     if pictures:
         console.print(pictures, highlight=False, markup=False, soft_wrap=True)
+    if told := collapse_line(RunDirectory(run), result.code_use):
+        console.print(told, highlight=False, markup=False, soft_wrap=True)
     return 0
 
 

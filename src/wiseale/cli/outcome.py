@@ -6,7 +6,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from wiseale.cli.options import option_name
 from wiseale.errors import WiseAleError
+from wiseale.models.collapse import CodeUse, collapse_message
 from wiseale.platform.signals import SIGPIPE
 from wiseale.runs.directory import RunDirectory
 from wiseale.runs.run import Outcome
@@ -29,6 +31,8 @@ def report_outcome(outcome: Outcome, on_rank_0: bool = True) -> int:
     try:
         if outcome.signal is None and RunDirectory.open(outcome.path).read_record().settings.figures:
             print(named_pictures(outcome.path, outcome.dataset), flush=True)
+        if collapsed := collapse_line(RunDirectory(outcome.path), outcome.code_use):
+            print(collapsed, flush=True)
     finally:
         print(told, flush=True, file=sys.stderr if outcome.signal == SIGPIPE else sys.stdout)
     return code
@@ -43,3 +47,12 @@ def named_pictures(path: Path, dataset: Dataset | None = None) -> str:
     except WiseAleError as error:
         return f"no pictures: {error}"
     return f"pictures: {made[0].parent} ({', '.join(picture.name for picture in made)})"
+
+
+def collapse_line(run: RunDirectory, use: CodeUse | None) -> str | None:
+    """That the run's codes have collapsed and which options to try; None where they have not."""
+    if use is None or not use.collapsed:
+        return None
+    settings = run.read_record().settings
+    assert settings.likelihood is not None
+    return collapse_message(use, settings.objective, settings.likelihood, option_name)

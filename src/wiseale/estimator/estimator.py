@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
@@ -18,7 +19,7 @@ from wiseale import config
 from wiseale.config import TrainConfig, from_values
 from wiseale.data.dataset import Array
 from wiseale.data.defaults import HELD_OUT
-from wiseale.errors import ConfigError
+from wiseale.errors import CollapseWarning, ConfigError
 from wiseale.estimator.fit import fit_array
 from wiseale.estimator.inputs import (
     InvalidInputError,
@@ -135,6 +136,8 @@ class AutoEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self.n_epochs_ = len(fitted.history)
         self.best_epoch_ = fitted.best_epoch
         self.seed_ = fitted.chosen.seed
+        if fitted.collapse:
+            warnings.warn(fitted.collapse, CollapseWarning, stacklevel=2)
         return self
 
     def transform(self, X: Any) -> Numbers:

@@ -12,8 +12,10 @@ from wiseale.config import TrainConfig
 from wiseale.data.arrays import observations
 from wiseale.data.dataset import Array, Scaling
 from wiseale.data.defaults import describe, make_dataset, suit
+from wiseale.models.collapse import collapse_message
 from wiseale.models.model_file import ModelConfig
 from wiseale.networks.model import Model
+from wiseale.training.collapse import final_code_use
 from wiseale.training.learner import Learner
 from wiseale.training.loop import fit
 from wiseale.training.plan import resolve
@@ -37,6 +39,7 @@ class Fitted:
         history: one flat record per epoch, see :func:`flatten`.
         best_epoch: the epoch whose weights these are.
         summary: what the data was taken for, in one line.
+        collapse: that the codes have collapsed and what to try, in one line; None where they have not.
     """
 
     model: Model
@@ -45,6 +48,7 @@ class Fitted:
     history: History
     best_epoch: int
     summary: str
+    collapse: str | None
 
 
 def fit_array(
@@ -75,7 +79,9 @@ def fit_array(
     work.learner.finish()
     progress = work.learner.progress
     best = progress.best_epoch if work.learner.best is not None else progress.epoch
-    return Fitted(work.learner.model, work.model_config, chosen, journal.history, best, describe(dataset))
+    use = final_code_use(work)
+    told = collapse_message(use, chosen.objective, work.model_config.likelihood) if use else None
+    return Fitted(work.learner.model, work.model_config, chosen, journal.history, best, describe(dataset), told)
 
 
 def flatten(record: EpochRecord) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Self
 
 from wiseale.evaluation.findings import Measures
+from wiseale.models.collapse import CodeUse
 from wiseale.platform.json_files import parse_table, record, sealed, unseal
 
 
@@ -27,6 +28,12 @@ class Evaluation:
     measures: Measures
     reasons: dict[str, str] = field(default_factory=dict)
     groups: dict[str, list[str]] = field(default_factory=dict)
+
+    @property
+    def code_use(self) -> CodeUse | None:
+        """How much the codes say about x; None where there were too few rows."""
+        units, information = (self.measures.get(name) for name in ("active_units", "mutual_information"))
+        return None if units is None else CodeUse(int(units), information)
 
     def to_json(self) -> str:
         """The text of evaluation.json."""

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from wiseale.evaluation.case import Case, Tick
 from wiseale.evaluation.findings import Findings
+from wiseale.models import collapse
 
 NAMES = ("sigma_floor_fraction", "sigma_geometric_mean")
-ACTIVE_VARIANCE = 0.01
 
 
 def active_units(case: Case, tick: Tick) -> Findings:
     """Units whose mean varies from row to row: Var_x mu_k > 0.01."""
-    mu = case.encoded.posterior.mu.double()
+    mu = case.encoded.posterior.mu
     if len(mu) < 2:
         return Findings.none(("active_units",), "needs at least 2 rows")
-    return Findings.of({"active_units": int((mu.var(0) > ACTIVE_VARIANCE).sum())})
+    return Findings.of({"active_units": collapse.active_units(mu)})
 
 
 def widths(case: Case, tick: Tick) -> Findings:

@@ -27,7 +27,7 @@ class Aae(EncoderChoice):
     The loss is that of step 1, so the prior has weight 0: ``prior`` is −mean_i log D(z_i) before the steps, logged but
     not added. The losses of steps 2 and 3 are logged as critic_loss and encoder_loss. encoder_lr sets the strength of
     the prior. The critic's two layers of 1000 units are the paper's; it uses SGD with momentum where we use Adam, so
-    the learning rates are ours.
+    the learning rates are ours, and so is the optional gradient penalty of the critic, γ/2·‖∇ logit‖².
     """
 
     encoder: Literal["gaussian", "deterministic"] = setting(
@@ -37,10 +37,12 @@ class Aae(EncoderChoice):
     critic_width: int = setting(1000, "units in each of them", minimum=1)
     critic_lr: float = setting(5e-4, "learning rate of the critic's Adam", above=0)
     encoder_lr: float = setting(5e-4, "learning rate of the Adam for the encoder's own step", above=0)
+    gradient_penalty: float = setting(0.0, "γ, weight of the critic's squared slope (0: the paper's)", minimum=0)
 
     def build(self, x_shape: tuple[int, ...], latent_dim: int) -> ObjectiveCall:
         """The objective with a fresh critic."""
-        return _Aae(Critic(latent_dim, self.critic_layers, self.critic_width), self.critic_lr, self.encoder_lr)
+        critic = Critic(latent_dim, self.critic_layers, self.critic_width)
+        return _Aae(critic, self.critic_lr, self.encoder_lr, gradient_penalty=self.gradient_penalty)
 
     def effective_weight(self, batch_size: int, n_samples: int) -> float:
         """0: the prior acts through steps 2 and 3, not through the loss."""

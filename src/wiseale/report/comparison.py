@@ -8,6 +8,7 @@ from wiseale.experiments.comparison import Comparison, Result, Summary
 from wiseale.experiments.jobs import Failure
 from wiseale.experiments.paper.relations import MINIMUM_SEEDS
 from wiseale.experiments.saved_figure import SavedFigure
+from wiseale.models.collapse import collapse_message
 from wiseale.report.cells import estimate_cell
 from wiseale.report.document import Document, Paragraph, Picture, Section, Table
 from wiseale.report.how_it_was_run import run_blocks
@@ -39,6 +40,7 @@ def comparison_sections(
             (
                 _table(summary, FIT, f"{_stem(prefix)}results", "Match with the data and with the prior."),
                 _table(summary, CODES, f"{_stem(prefix)}codes", "Properties of the codes."),
+                *collapse_notes(results),
                 *_notes(results),
             ),
         ),
@@ -105,6 +107,25 @@ def runs_table(results: Sequence[Result], prefix: str = "") -> Table:
         for measure, value in (result.evaluation.measures | result.training_measures).items()
     )
     return Table(f"{_stem(prefix)}measures_by_run", ("system", "seed", "measure", "value"), rows)
+
+
+def collapse_notes(results: Sequence[Result]) -> tuple[Paragraph, ...]:
+    """One paragraph per system with collapsed runs: which seeds, how little the codes say, and what to try."""
+    collapsed: dict[str, list[Result]] = {}
+    for result in results:
+        use = result.evaluation.code_use
+        if use is not None and use.collapsed:
+            collapsed.setdefault(result.system.name, []).append(result)
+    return tuple(Paragraph(_collapse_note(name, runs)) for name, runs in collapsed.items())
+
+
+def _collapse_note(system: str, runs: Sequence[Result]) -> str:
+    seeds = f"seed{'s' if len(runs) > 1 else ''} {', '.join(str(run.seed) for run in runs)}"
+    settings, use = runs[0].directory.read_record().settings, runs[0].evaluation.code_use
+    assert use is not None
+    assert settings.likelihood is not None
+    message = collapse_message(use, settings.objective, settings.likelihood, lambda name: f"--{name.replace('_', '-')}")
+    return f"{system}, {seeds}: {message}."
 
 
 def _notes(results: Sequence[Result]) -> tuple[Paragraph, ...]:

@@ -19,6 +19,7 @@ from wiseale.config import SettingError, TrainConfig
 from wiseale.data import Dataset, load_dataset
 from wiseale.data.defaults import constant_columns
 from wiseale.errors import DivergenceError, RunError
+from wiseale.models.collapse import CodeUse
 from wiseale.models.model_file import ModelConfig, model_digest, model_directory, save_model
 from wiseale.platform.atomic_files import sha256
 from wiseale.platform.machine import require_memory
@@ -33,6 +34,7 @@ from wiseale.runs.history import FREE, History
 from wiseale.runs.record import Environment, RunRecord
 from wiseale.runs.recorder import Display, Recorder
 from wiseale.runs.tensorboard import also_logged
+from wiseale.training.collapse import final_code_use
 from wiseale.training.learner import Learner
 from wiseale.training.loop import fit
 from wiseale.training.plan import choose_device, default_threads, resolve
@@ -41,11 +43,19 @@ from wiseale.training.setup import Work, take_weights
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a run ended: its directory, the signal that interrupted it, if any, and the data, where it was read."""
+    """How a run ended.
+
+    Attributes:
+        path: the run directory.
+        signal: what interrupted it, if anything.
+        dataset: the data, where this process read it.
+        code_use: how much the codes of the model say about x; None where this process did not finish the run.
+    """
 
     path: Path
     signal: int | None = None
     dataset: Dataset | None = field(default=None, repr=False)
+    code_use: CodeUse | None = None
 
 
 def start(asked: TrainConfig, out: Path, display: Display) -> Outcome:
@@ -188,7 +198,7 @@ def _run(work: Work, record: RunRecord, run: RunDirectory, display: Display, not
     recorder.checkpoint(work.learner)
     if is_rank_0:
         save_model(run.model, work.learner.finish(), work.model_config)
-    return Outcome(run.path)
+    return Outcome(run.path, code_use=final_code_use(work) if is_rank_0 else None)
 
 
 def _notes(work: Work) -> list[str]:

@@ -1,0 +1,111 @@
+"""Collapse: an encoder whose codes say next to nothing about x, how it is noticed, and what to try."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from wiseale.config import parse_spec
+from wiseale.divergences import log_aggregate
+from wiseale.networks.model import Model
+from wiseale.objectives import make_objective
+from wiseale.objectives.terms import WeightedObjective
+from wiseale.posterior import PointPosterior, Posterior
+from wiseale.randomness import standard_normal
+
+ACTIVE_VARIANCE = 0.01
+"""A unit is active if its posterior means vary by more than this (Burda et al. 2016)."""
+
+LEAST_INFORMATION = 0.1
+"""Nats of mutual information below which a model counts as collapsed."""
+
+ROWS = 1000
+"""Rows that :func:`code_use_of` reads at the most: the mutual information costs their square."""
+
+
+@dataclass(frozen=True)
+class CodeUse:
+    """How much a model's codes say about x.
+
+    Attributes:
+        active_units: units whose posterior means vary from row to row, Var_x mu_k > 0.01.
+        mutual_information: between x and z, nats; None where the encoder is deterministic or it was not measured.
+
+    >>> CodeUse(2, 0.03).collapsed, CodeUse(2, 3.0).collapsed, CodeUse(0).collapsed
+    (True, False, True)
+    """
+
+    active_units: int
+    mutual_information: float | None = None
+
+    @property
+    def collapsed(self) -> bool:
+        """Whether no unit is active, or the mutual information is below 0.1 nats."""
+        little = self.mutual_information is not None and self.mutual_information < LEAST_INFORMATION
+        return self.active_units == 0 or little
+
+    def __str__(self) -> str:
+        units = f"{self.active_units} active unit{'' if self.active_units == 1 else 's'}"
+        if self.mutual_information is None:
+            return units
+        return f"{units}, mutual information {max(0.0, self.mutual_information):.2g} nats"
+
+
+def active_units(mu: Tensor) -> int:
+    """Units whose mean varies from row to row, Var_x mu_k > 0.01, for means (n, d_z) of at least 2 rows."""
+    return int((mu.double().var(0) > ACTIVE_VARIANCE).sum())
+
+
+@torch.no_grad()
+def code_use(posterior: Posterior, epsilon: Tensor) -> CodeUse:
+    """The active units and the mutual information of n posteriors, from one draw of z for each.
+
+    The mutual information is mean_i [log q(z_i|x_i) − log q(z_i)], q(z) the aggregate posterior of the rows: the mean
+    AEVB KL minus the aggregate KL, in which the prior cancels. It is at most log n.
+
+    >>> q = Posterior(torch.tensor([[-9.0], [9.0]]), torch.ones(2, 1))
+    >>> code_use(q, torch.zeros(2, 1))  # two rows that never overlap: log 2
+    CodeUse(active_units=1, mutual_information=0.6931...)
+    """
+    if isinstance(posterior, PointPosterior):
+        return CodeUse(active_units(posterior.mu))
+    q = Posterior(posterior.mu.double(), posterior.sigma.double())
+    z = q.sample(epsilon.double())
+    return CodeUse(active_units(q.mu), float((q.log_prob(z) - log_aggregate(q, z)).mean()))
+
+
+@torch.no_grad()
+def code_use_of(model: Model, x: Tensor, seed: int) -> CodeUse:
+    """The use of the codes on rows in the network's units, (n, *x_shape) with n ≥ 2."""
+    posterior = model.eval().encode(x)
+    noise = standard_normal(tuple(posterior.mu.shape), seed, "evaluate", 0)
+    return code_use(posterior, noise.to(posterior.mu.device))
+
+
+def collapse_message(use: CodeUse, objective: str, likelihood: str, spell: Callable[[str], str] = str) -> str | None:
+    """One line that says that a model has collapsed and what to try; None where it has not.
+
+    Args:
+        use: of the model's codes.
+        objective: its spec.
+        likelihood: its spec.
+        spell: writes the name of a setting as the reader's interface does (``--lr``).
+    """
+    if not use.collapsed:
+        return None
+    system = make_objective(objective)
+    weight = system.weight_setting if isinstance(system, WeightedObjective) else None
+    smaller = f"a smaller {weight} in {spell('objective')}" if weight else "a system with a prior weight below 1"
+    name, settings = parse_spec(likelihood)
+    noise = name == "gaussian" and settings.get("x_sigma") != "learned"
+    advice = [
+        smaller,
+        f"{spell('prior_warmup')}",
+        *([f"{spell('likelihood')} gaussian:x_sigma=learned"] if noise else []),
+        f"another init in {spell('network')}",
+        "more epochs",
+    ]
+    return f"the codes have collapsed ({use}): they say next to nothing about the data; try {', '.join(advice)}"

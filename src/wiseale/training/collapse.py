@@ -1,0 +1,21 @@
+"""Whether a finished run has collapsed: the check at the end of ``wiseale train`` and ``AutoEncoder.fit``."""
+
+from __future__ import annotations
+
+import torch
+
+from wiseale.models.collapse import ROWS, CodeUse, code_use_of
+from wiseale.training.setup import Work
+
+ENOUGH_HELD_OUT = 200
+"""Held-out rows from which the use of the codes is measured on them; with fewer, training rows serve."""
+
+
+def final_code_use(work: Work) -> CodeUse | None:
+    """How much the trained model's codes say about x, on at most 1,000 rows; None where all rows are the same."""
+    enough = work.held_out is not None and len(work.held_out) >= ENOUGH_HELD_OUT
+    rows = work.held_out if enough and work.held_out is not None else work.train
+    x = rows.read(torch.arange(min(ROWS, len(rows))))
+    if bool((x == x[:1]).all()):  # one row, or copies of it: there is nothing to encode
+        return None
+    return code_use_of(work.learner.model, x, work.plan.seed)
