@@ -70,6 +70,7 @@ def test_a_run_of_sine_waves(waves):
     assert (fractions[0], told[-1]) == (0, ("done", 1))
     assert {title for title, _ in told[:-1]} == set(result.groups)
     stored = json.loads((waves / "evaluation.json").read_text())
+    assert len(stored.pop("sha256")) == 64
     assert stored == json.loads(json.dumps(dataclasses.asdict(result)))
     assert result.measures["mse_at_mu_frequency_quartile_1"] > 0
     assert -result.measures["elbo"] == pytest.approx(

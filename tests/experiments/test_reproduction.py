@@ -22,7 +22,7 @@ def test_runs_that_decide_most_come_first(tmp_path):
         return parts[1] if parts[1] != "runs" else "main"
 
     kinds = [kind(job) for job in jobs]
-    order = ["main", "sweep", "init-torch", "estimators"]
+    order = ["main", "sweep", "init-torch", "recipe-ours", "estimators"]
     assert kinds == sorted(kinds, key=order.index)
     headline = [n for n, job in enumerate(jobs) if job.config.objective in ("wise_ale", "aevb") and kinds[n] == "main"]
     others = [n for n, job in enumerate(jobs) if job.config.objective in ("wae_gan", "gmvae")]

@@ -137,7 +137,7 @@ SINE = Experiment(
         _sweep(2, "1/4", "4"),
         _sweep(3, "16", "1/16"),
         Tier(4, _INIT_CONTROLS, "init-torch", {"network": "paper_sine:init=torch"}, ("paper",)),
-        Tier(4, (s.WISE_ALE, s.AEVB), "recipe-ours", {"recipe": "ours"}, ("small", "paper")),
+        Tier(5, (s.WISE_ALE, s.AEVB), "recipe-ours", {"recipe": "ours"}, ("small", "paper")),
         Tier(5, s.ESTIMATORS, "estimators", scales=("paper",)),
     ),
     scales={
