@@ -20,6 +20,7 @@ from wiseale.config import TrainConfig, from_values
 from wiseale.data.dataset import Array
 from wiseale.data.defaults import HELD_OUT
 from wiseale.errors import CollapseWarning, ConfigError
+from wiseale.estimator.exploring import explore
 from wiseale.estimator.fit import fit_array
 from wiseale.estimator.inputs import (
     InvalidInputError,
@@ -203,6 +204,23 @@ class AutoEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             raise ValueError(f"n_samples must be at least 1, got {n_samples}")
         seed = self.seed_ if random_state is None else as_seed(random_state)
         return np.concatenate(list(self._codec.sample(n_samples, seed, noise=noise)))
+
+    def explore(
+        self,
+        X: Any,
+        labels: Any = None,
+        *,
+        html: str | os.PathLike[str] | None = None,
+        port: int = 0,
+        browser: bool = True,
+    ) -> None:
+        """Open the latent-space explorer on X in the browser until Ctrl-C, or write it to the file ``html``.
+
+        ``labels`` colour the map: one value for each row, or several by name (``{"class": y, "age": ages}``).
+        """
+        x = self._validated(X)
+        with as_value_error():
+            explore(self._codec, x, labels, html=None if html is None else Path(html), port=port, browser=browser)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a model directory, without pickle; :func:`wiseale.load` and the command line read it."""

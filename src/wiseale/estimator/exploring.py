@@ -1,0 +1,57 @@
+"""``AutoEncoder.explore``: the latent-space explorer on an array, without a run directory."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from wiseale.data.dataset import Array, Rows
+from wiseale.errors import ConfigError
+from wiseale.models.inference import Codec
+
+
+def explore(
+    codec: Codec, x: Array, labels: Any = None, *, html: Path | None = None, port: int = 0, browser: bool = True
+) -> None:
+    """Serve the explorer of these rows until Ctrl-C, or write it to one file."""
+    if html is None and not all(importlib.util.find_spec(name) for name in ("starlette", "uvicorn")):
+        raise ConfigError("the explorer's server needs packages that are missing: pip install 'wiseale[explore]'")
+
+    from wiseale.explorer.html import write_page
+    from wiseale.explorer.opening import Opened, ShownRows
+    from wiseale.explorer.session import make_session
+
+    config = codec.model_config
+    rows = Rows(x, "unit" if x.dtype == np.uint8 else "values", _factors(labels, len(x)))
+    shown = ShownRows(rows, np.arange(len(x)), len(x), "all rows", "X", config.columns, circular={}, trained_on=(None,))
+    session = make_session([Opened("AutoEncoder", codec, None)], shown)
+    if html is not None:
+        write_page(session, html)
+        return
+
+    from wiseale.explorer.serving import serve
+
+    def ready(url: str) -> None:
+        print(f"{url}  (Ctrl-C ends it)", flush=True)
+        if browser:
+            import webbrowser
+
+            webbrowser.open(url)
+
+    serve(session, "127.0.0.1", port, ready)
+
+
+def _factors(labels: Any, n: int) -> dict[str, Array]:
+    """Labels by name, each (n,); labels without a name are called ``label``."""
+    if labels is None:
+        return {}
+    named = dict(labels) if isinstance(labels, Mapping) else {"label": labels}
+    factors = {str(name): np.asarray(values) for name, values in named.items()}
+    for name, values in factors.items():
+        if values.shape != (n,):
+            raise ConfigError(f"labels {name!r} have the shape {values.shape}, but X has {n} rows: give one for each")
+    return factors
