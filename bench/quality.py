@@ -28,7 +28,7 @@ from threadpoolctl import threadpool_limits
 import wiseale
 from bench.quality_data import SETS, SMALL, Split, load
 from bench.quality_models import PYTHAE, Fit, fit_ours, fit_pca, fit_pythae
-from bench.quality_rows import Key, Row, append, read, table
+from bench.quality_rows import Key, Row, append, fill_in, read, table
 from bench.table import RESULTS, keep
 from wiseale.divergences import kl_aggregate_mc
 from wiseale.errors import DataError
@@ -38,6 +38,7 @@ CONFIGURATIONS: dict[str, dict[str, Any]] = {"ours": {}}
 """Keyword arguments of ``AutoEncoder`` by the name of the configuration; ``--configurations`` adds more."""
 
 CSV = RESULTS / "quality.csv"
+PAGE = Path(__file__).parents[1] / "docs" / "defaults.md"
 NEIGHBOURS, ACTIVE_VARIANCE = 5, 0.01
 KL_ROWS, KL_DRAWS = 2000, 4  # the estimate costs draws × rows²
 
@@ -221,4 +222,7 @@ def main(words: list[str]) -> None:
     given = parser.parse_args(words)
     if not given.table:
         run(given)
-    keep(table(read(given.csv).values()), quick=given.csv != CSV)
+    rows = list(read(given.csv).values())
+    keep(table(rows), quick=given.csv != CSV)
+    if given.csv == CSV:
+        PAGE.write_text(fill_in(PAGE.read_text(encoding="utf-8"), rows), encoding="utf-8")

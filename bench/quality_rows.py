@@ -128,3 +128,35 @@ def cell(values: list[float | None]) -> str:
 def short(value: float) -> str:
     """Three digits, and never an exponent for a large number."""
     return f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
+
+
+def ratios(rows: Iterable[Row]) -> str:
+    """A short table in Markdown: each configuration's error over PCA's, ours with its cost, means over the seeds."""
+    groups: dict[tuple[str, int, str], list[Row]] = {}
+    for row in rows:
+        groups.setdefault((row.dataset, row.dim, row.configuration), []).append(row)
+    others = [name for name in ("pythae VAE", "pythae AE") if any(key[2] == name for key in groups)]
+    lines = [("set", "codes", "ours / PCA", "single seeds", *(f"{name} / PCA" for name in others), "active", "CPU s")]
+    lines.append(("---",) * len(lines[0]))
+    for name in SETS:
+        for dim in sorted({key[1] for key in groups if key[0] == name}):
+            ours, pca = groups.get((name, dim, "ours"), []), groups.get((name, dim, "PCA"), [])
+            if not ours or not pca:
+                continue
+
+            def ratio(found: list[Row], reference: float = pca[0].mse) -> str:
+                if reference <= EXACT:
+                    return f"MSE {fmean(row.mse for row in found):.1g}" if found else "-"
+                return f"{fmean(row.mse for row in found) / reference:.2f}" if found else "-"
+
+            seeds = ", ".join(ratio([row]) for row in ours) if pca[0].mse > EXACT else "PCA is exact"
+            rest = (ratio(groups.get((name, dim, other), [])) for other in others)
+            active, cost = (fmean(getattr(row, what) for row in ours) for what in ("active_units", "cpu_seconds"))
+            lines.append((name, str(dim), ratio(ours), seeds, *rest, short(active), short(cost)))
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def fill_in(page: str, rows: Iterable[Row]) -> str:
+    """A page of the documentation with the short table between its two comment lines."""
+    before, begin, rest = page.partition("<!-- quality -->")
+    return f"{before}{begin}\n\n{ratios(rows)}\n\n<!-- end -->{rest.partition('<!-- end -->')[2]}"

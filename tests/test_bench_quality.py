@@ -9,7 +9,7 @@ import pytest
 from bench.quality import main
 from bench.quality_data import load
 from bench.quality_models import fit_ours
-from bench.quality_rows import Key, Row, read, table
+from bench.quality_rows import Key, Row, fill_in, read, table
 from sklearn.datasets import load_wine
 
 SETTINGS = {"max_epochs": 2, "network": "mlp:hidden=8"}
@@ -97,3 +97,15 @@ def test_missing_time_of_ours_leaves_pythae_out(tmp_path: Path, capsys: pytest.C
     bench(tmp_path / "rows.csv", "--run", "pythae AE")
     assert "as long as ours, which was not measured" in capsys.readouterr().out
     assert Key("wine", 2, 0, "pythae AE") not in read(tmp_path / "rows.csv")
+
+
+def test_the_short_table_gives_means_over_seeds_as_multiples_of_pcas_error() -> None:
+    def row(configuration: str, seed: int, mse: float) -> Row:
+        return Row("wine", 2, seed, configuration, mse, None, 2, None, None, 1.5, 10, 1, "{}", "0", "abc")
+
+    rows = [row("PCA", 0, 0.5), row("ours", 0, 0.2), row("ours", 1, 0.4), row("pythae AE", 0, 1.0)]
+    page = fill_in("before\n<!-- quality -->\nold\n<!-- end -->\nafter", rows)
+    assert "| wine | 2 | 0.60 | 0.40, 0.80 | 2.00 | 2 | 1.5 |" in page
+    assert "old" not in page
+    assert page.startswith("before\n")
+    assert page.endswith("\nafter")
