@@ -12,7 +12,7 @@ from torture.attempts import command
 
 TRAIN = (
     *("--network", "mlp:hidden=8", "--latent-dim", "2", "--batch-size", "8", "--max-epochs", "4"),
-    *("--checkpoint-every", "9", "--threads", "1", "--patience", "3", "--seed", "3"),
+    *("--checkpoint-every", "9", "--threads", "1", "--patience", "3", "--seed", "3", "--no-figures"),
 )
 _CHANGING = ("timing.jsonl", "evaluation.json")
 

@@ -43,7 +43,7 @@ def test_points_are_drawn_and_hovering_shows_what_the_model_decodes(browser, ima
         shown = np.asarray(Image.open(io.BytesIO(coloured)).convert("RGB")).astype(int)
         orange = np.abs(shown - (255, 169, 14)).sum(axis=2) < 60  # the second class's colour
         assert orange.sum() > 20
-        first = decoded_after(page, lambda: page.mouse.move(*middle(page)))
+        first = decoded_after(page, lambda: page.mouse.move(*middle(page, at=(0.4, 0.35))))
         second = decoded_after(page, lambda: page.mouse.move(*middle(page, at=(0.6, 0.4))))
         assert first != second
         shown, expected = shown_and_expected(page, image_session)

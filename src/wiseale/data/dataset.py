@@ -81,11 +81,11 @@ class Dataset:
     test: Rows | None
     preset: Preset
     fingerprint: str
-    ours: Mapping[str, float | str] = field(default_factory=dict)
     scaling: Scaling = "none"
     scaling_follows_likelihood: bool = False
     circular: Mapping[str, float] = field(default_factory=dict)
     columns: tuple[str, ...] = ()
+    ours: Mapping[str, float | str] = field(default_factory=dict)
 
     @property
     def x_shape(self) -> tuple[int, ...]:

@@ -28,7 +28,7 @@ def initialise(network: nn.Module, init: Init) -> None:
     if init == "torch":
         return
     for layer in network.modules():
-        if isinstance(layer, _LAYERS):
+        if isinstance(layer, _LAYERS) and not layer.weight.is_meta:
             _draw(layer, init)
             if layer.bias is not None:
                 layer.bias.zero_()
