@@ -15,13 +15,14 @@ from torch import nn
 
 from wiseale import config, registry
 from wiseale.data.dataset import Reading
+from wiseale.data.tables.schema import TableSchema
 from wiseale.errors import ModelFileError, WiseAleError
 from wiseale.networks.model import GenericNetwork, Model, Standardizer, seeded
 from wiseale.objectives import make_objective
 from wiseale.platform.atomic_files import MANIFEST, to_json, verify_directory, write_directory
 
-VERSION = 2
-"""Version 1 had no linear path beside the network; it is read as ``start=none``."""
+VERSION = 3
+"""Version 1 had no linear path beside the network; it is read as ``start=none``. Version 2 had no kinds of columns."""
 _FILES = {"model.safetensors", "config.json"}
 
 
@@ -35,6 +36,7 @@ class ModelConfig:
         reading: how stored numbers become x.
         columns: names of a table's features, in order; empty where they have none.
         data_fingerprint: of what it was trained on; empty where that is not known.
+        table: kinds of a table's columns, where they are not numbers alone.
     """
 
     network: str
@@ -47,6 +49,7 @@ class ModelConfig:
     reading: Reading = "values"
     columns: tuple[str, ...] = ()
     data_fingerprint: str = ""
+    table: TableSchema | None = None
 
     def build(self) -> Model:
         """The model with fresh weights."""
@@ -126,12 +129,14 @@ def _read_config(path: Path) -> ModelConfig:
         raise ModelFileError(f"{path} does not describe a wiseale model") from None
     if kind != "wiseale model":
         raise ModelFileError(f"{path} describes a {kind!r}, not a 'wiseale model'")
-    if version not in (1, VERSION):
+    if version not in range(1, VERSION + 1):
         known = f"this wiseale reads versions 1 to {VERSION}: upgrade wiseale"
         raise ModelFileError(f"{path} has version {version!r}, {known}")
     if version == 1 and isinstance(settings.get("network"), str):
         settings["network"] = _without_linear_path(settings["network"])
     try:
+        if settings.get("table") is not None:
+            settings["table"] = TableSchema.from_values(settings["table"])
         model_config = ModelConfig(**settings)
         shape, columns = tuple(int(n) for n in model_config.x_shape), tuple(model_config.columns)
         words = (
@@ -144,9 +149,10 @@ def _read_config(path: Path) -> ModelConfig:
         wrong = not all(isinstance(word, str) for word in words) or model_config.reading not in get_args(Reading)
         if wrong or not shape or min(shape) < 1 or int(model_config.latent_dim) < 1:
             raise ValueError
-        if columns and shape != (len(columns),):
+        table = model_config.table
+        if (columns and shape != (len(columns),)) or (table is not None and shape != (len(table.columns),)):
             raise ValueError
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, KeyError, AttributeError):
         raise ModelFileError(f"{path} does not follow the schema of version {version}") from None
     return ModelConfig(**{**settings, "x_shape": shape, "columns": columns})
 
