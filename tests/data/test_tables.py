@@ -118,7 +118,11 @@ def test_an_unnamed_column_must_be_chosen(tmp_path: Path) -> None:
         (SALES, ":kinds=price:money", "column \"price\" cannot be 'money': the kinds are number, binary, category"),
         (SALES, ":kinds=price", "must be of the form price:number,colour:category, got 'price'"),
         (SALES, ":kinds=price:ignore,qty:ignore,region:ignore", "no column of sales.csv is left to learn from"),
-        ("a,b\n1,2\n3,four\n", "", "(line 3) has 'four' in column \"b\", which also holds numbers: correct it, or say b:"),
+        (
+            "a,b\n1,2\n3,four\n",
+            "",
+            "(line 3) has 'four' in column \"b\", which also holds numbers: correct it, or say b:",
+        ),
         ("a;b\n1;2,5\n2;3,5\n", "", "say decimal=comma"),
         ("a,b\n1,2\n3,£5\n", "", "'£5'"),
         ("a,a\n1,2\n3,4\n", "", 'several columns named "a" (columns 1 and 2)'),

@@ -287,7 +287,11 @@ def test_verbose_says_what_was_chosen(capsys):
         (np.array([["a", "b"], ["c", "d"]]), ValueError, "could not convert|numeric"),
         (np.array([[{}, 1], [2, 3]], dtype=object), TypeError, "string or a real number"),
         (X[:, 0], ValueError, "Reshape your data"),
-        (np.where(SIGNALS[3, 1, 2] == SIGNALS, np.nan, SIGNALS), ValueError, "NaN: missing cells are learned in tables"),
+        (
+            np.where(SIGNALS[3, 1, 2] == SIGNALS, np.nan, SIGNALS),
+            ValueError,
+            "NaN: missing cells are learned",
+        ),
         (np.where(X[3, 2] == X, np.inf, X), ValueError, "infinity"),
         (X[:1], ValueError, r"1 sample\(s\)"),
         (X[:0], ValueError, r"0 sample\(s\)"),

@@ -28,6 +28,7 @@ COMMANDS = {
     "embed": "Write the codes of a file's rows under a trained model.",
     "decode": "Write what a trained model makes of codes.",
     "sample": "Write new observations drawn from a trained model.",
+    "impute": "Write a table with its missing cells filled by a trained model.",
     "export": "Write a trained model as ONNX or as a model directory, with its card.",
     "info": "Print versions, cores, folders, accelerators and the state of the kernels.",
 }

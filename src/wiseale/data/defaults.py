@@ -93,7 +93,12 @@ def make_dataset(
 
 
 def _make_table(
-    x: Array, name: str, factors: dict[str, Array], columns: tuple[str, ...], scaling: Scaling | None, table: TableSchema
+    x: Array,
+    name: str,
+    factors: dict[str, Array],
+    columns: tuple[str, ...],
+    scaling: Scaling | None,
+    table: TableSchema,
 ) -> Dataset:
     """A dataset of cells; the fingerprint is also that of the kinds and levels, which give the cells their meaning."""
     if scaling == "global":
@@ -219,9 +224,10 @@ def describe(dataset: Dataset) -> str:
         form = f"images of {form}, {shape[1]} by {shape[2]} pixels"
     scaling = {"none": "not standardised", "columns": "standardised by column", "global": "standardised as a whole"}
     constant = constant_columns(dataset)
+    likelihood = preset.likelihood.partition(":kinds=")[0]  # the kinds are said with the columns
     return (
         f"{_count(len(dataset.train), 'row')}, {form}{f' ({constant})' if constant else ''}; network {preset.network}, "
-        f"likelihood {preset.likelihood.partition(':kinds=')[0]}, latent dimension {preset.latent_dim}, {scaling[dataset.scaling]}"
+        f"likelihood {likelihood}, latent dimension {preset.latent_dim}, {scaling[dataset.scaling]}"
     )
 
 

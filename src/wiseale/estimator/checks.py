@@ -13,10 +13,11 @@ from wiseale import config
 from wiseale.config import TrainConfig, from_values
 from wiseale.data.dataset import Array
 from wiseale.data.tables.frames import frame_names, library_of
+from wiseale.data.tables.matrix import has_missing, learn_matrix
 from wiseale.data.tables.schema import Unseen
 from wiseale.errors import ConfigError
 from wiseale.estimator.inputs import as_seed, as_spec, as_value_error, from_torch, is_auto
-from wiseale.estimator.tables import Cells, as_objects, has_missing, learn_cells, pick, read_cells
+from wiseale.estimator.tables import Cells, as_objects, learn_cells, pick, read_cells
 from wiseale.models.inference import Codec, Numbers
 
 Missing = Literal["learn", "error"]
@@ -56,46 +57,46 @@ class ChecksInput:
         """What ``fit`` learns from: X as an array, or its cells where columns have kinds or cells are missing."""
         config.convert("missing", self.missing, Missing)
         config.convert("unseen", self.unseen, Unseen)
-        X = from_torch(X)
-        if library_of(X):
-            cells = learn_cells(X, self.column_kinds, self.missing)
+        given = from_torch(X)
+        if library_of(given):
+            cells = learn_cells(given, self.column_kinds, self.missing)
             if cells.x is None:
-                return self._validated(pick(X, cells.schema.names) if cells.schema.ignored else X, reset=True), cells
-            validate_data(self, X, reset=True, skip_check_array=True)
+                kept = pick(given, cells.schema.names) if cells.schema.ignored else given
+                return self._validated(kept, reset=True), cells
+            validate_data(self, given, reset=True, skip_check_array=True)
             if len(cells.x) < 2:
                 raise ValueError(f"X has {len(cells.x)} sample(s): at least 2 are needed")
             return cells.x, cells
         if self.column_kinds:
             raise ConfigError("column_kinds names columns, and X has no names: give a data frame")
-        x = self._validated(X, reset=True, missing=self.missing == "learn")
+        x = self._validated(given, reset=True, missing=self.missing == "learn")
         if not has_missing(x):
             return x, None
         if x.ndim != 2:
             raise ValueError("Input X contains NaN: missing cells are learned in tables, not in signals or images")
-        cells = learn_cells(x, None, self.missing)
-        assert cells.x is not None
-        return cells.x, cells
+        learned, schema = learn_matrix(x, "X")
+        return learned, Cells(learned, schema)
 
     def _cells(self, X: Any, *, missing: bool = False) -> Array:
         """X as the rows the model takes: the cells of a table, or a finite array of a shape that fits."""
         check_is_fitted(self)
-        X = from_torch(X)
+        given = from_torch(X)
         schema = self._codec.model_config.table
         if self._codec.model.table is None or schema is None:
-            if schema is not None and library_of(X):
+            if schema is not None and library_of(given):
                 known = set(schema.names)
-                if schema.ignored and known <= set(frame_names(X)):
-                    X = pick(X, schema.names)
+                if schema.ignored and known <= set(frame_names(given)):
+                    given = pick(given, schema.names)
                 if missing:
-                    return read_cells(X, schema, self.unseen)
-            return self._validated(X, missing=missing)
+                    return read_cells(given, schema, self.unseen)
+            return self._validated(given, missing=missing)
         learn = missing or self.missing == "learn"
-        if library_of(X):
-            x = read_cells(X, schema, self.unseen)
-        elif np.asarray(X).dtype.kind in "OUS":
-            x = read_cells(as_objects(X), schema, self.unseen)
+        if library_of(given):
+            x = read_cells(given, schema, self.unseen)
+        elif np.asarray(given).dtype.kind in "OUS":
+            x = read_cells(as_objects(given), schema, self.unseen)
         else:
-            x = read_cells(self._validated(X, missing=learn), schema, self.unseen)
+            x = read_cells(self._validated(given, missing=learn), schema, self.unseen)
         if not learn and has_missing(x):
             raise ValueError("Input X contains NaN: fill the missing cells, or say missing='learn'")
         return x

@@ -11,14 +11,13 @@ from typing import Any
 import numpy as np
 
 from wiseale.data.dataset import Array
-from wiseale.data.finite import row_blocks
 from wiseale.data.tables.blocks import gather
 from wiseale.data.tables.columns import Selection
 from wiseale.data.tables.frames import frame_names, library_of, raw_blocks, select_all, write_frame
 from wiseale.data.tables.kinds import choose_counts, parse_kinds
 from wiseale.data.tables.mixed import encoded, learn_schema
 from wiseale.data.tables.schema import Column, TableSchema, Unseen
-from wiseale.errors import ConfigError, DataError
+from wiseale.errors import DataError
 from wiseale.registry import did_you_mean
 
 
@@ -36,10 +35,8 @@ class Cells:
 
 
 def learn_cells(X: Any, column_kinds: Mapping[str, str] | str | None, missing: str) -> Cells:
-    """The cells of a frame, or of a matrix of numbers with NaN."""
+    """The cells of a data frame."""
     library = library_of(X)
-    if column_kinds and not library:
-        raise ConfigError("column_kinds names columns, and X has no names: give a data frame")
     chosen, read = select_all(X), partial(raw_blocks, X)
     asked = parse_kinds(column_kinds or {})
     kept, schema = learn_schema(chosen, read, asked, "error" if missing == "error" else "learn")
@@ -87,11 +84,6 @@ def read_cells(X: Any, schema: TableSchema, unseen: Unseen) -> Array:
     return x
 
 
-def has_missing(x: Array) -> bool:
-    """Whether a matrix of numbers has NaN."""
-    return x.dtype.kind == "f" and any(bool(np.isnan(x[rows]).any()) for rows in row_blocks(x))
-
-
 def write_cells(schema: TableSchema | None, x: Array, like: Any = None) -> Any:
     """Cells as the frame they were learned from; an array where there was none."""
     return x if schema is None else write_frame(schema, x, like)
@@ -104,9 +96,10 @@ def write_filled(X: Any, schema: TableSchema, filled: Array) -> Any:
         if library_of(X) == "polars":
             return X.with_columns([answer[name] for name in schema.names])
         if library_of(X) == "pyarrow":
+            table = X
             for name in schema.names:
-                X = X.set_column(X.column_names.index(name), name, answer.column(name))
-            return X
+                table = table.set_column(table.column_names.index(name), name, answer.column(name))
+            return table
         return answer
     result = X.copy()
     for i, column in enumerate(schema.columns):

@@ -23,8 +23,8 @@ _ROUNDS = 50  # of an encoder that was trained on complete rows
 def impute(codec: Codec, stored: Array) -> Numbers:
     """Rows (n, C) with their missing cells filled by E[x|observed cells], of categories by the likeliest level.
 
-    The expectation is over z ~ q(z|x), each code weighted by p(x, z)/q(z|x) as in importance sampling (Mattei & Frellsen
-    2019), so that it is the model's own posterior mean also where the encoder is only near it.
+    The expectation is over z ~ q(z|x), each code weighted by p(x, z)/q(z|x) as in importance sampling (Mattei &
+    Frellsen 2019), so that it is the model's own posterior mean also where the encoder is only near it.
     """
     x = codec.read(stored)
     network = codec.network

@@ -75,9 +75,7 @@ def _as_numbers(words: list[str]) -> Array:
         return np.array(words)
 
 
-def gather(
-    chosen: Selection, blocks: Iterable[Block], *, missing: bool = False
-) -> tuple[Array, dict[str, Array]]:
+def gather(chosen: Selection, blocks: Iterable[Block], *, missing: bool = False) -> tuple[Array, dict[str, Array]]:
     """Features (n, features) in float64, and labels by name; a cell that is not finite is refused.
 
     NaN is a missing cell where ``missing`` says so.

@@ -25,40 +25,44 @@ from wiseale.errors import DataError
 _CLASSES = {("pandas", "DataFrame"), ("polars", "DataFrame"), ("pyarrow", "Table")}
 
 
-def library_of(X: Any) -> str:
+def library_of(frame: Any) -> str:
     """``"pandas"``, ``"polars"`` or ``"pyarrow"`` for their data frames, empty for anything else."""
-    names = {(cls.__module__.partition(".")[0], cls.__name__) for cls in type(X).__mro__}
+    names = {(cls.__module__.partition(".")[0], cls.__name__) for cls in type(frame).__mro__}
     return next((library for library, _ in _CLASSES & names), "")
 
 
-def frame_names(X: Any) -> tuple[str, ...]:
+def frame_names(frame: Any) -> tuple[str, ...]:
     """Names of a frame's columns."""
-    return tuple(str(name) for name in (X.column_names if library_of(X) == "pyarrow" else X.columns))
+    return tuple(str(name) for name in (frame.column_names if library_of(frame) == "pyarrow" else frame.columns))
 
 
-def select_all(X: Any) -> Selection:
+def select_all(frame: Any) -> Selection:
     """All columns of a frame or a matrix as features."""
-    names = frame_names(X) if library_of(X) else ("",) * X.shape[1]
-    if not library_of(X):
+    names = frame_names(frame) if library_of(frame) else ("",) * frame.shape[1]
+    if not library_of(frame):
         return Selection("X", names, tuple(range(len(names))), ())
     return select("X", names, names, (), ())
 
 
-def raw_blocks(X: Any, chosen: Selection) -> Iterator[RawBlock]:
+def raw_blocks(frame: Any, chosen: Selection) -> Iterator[RawBlock]:
     """The chosen columns of a frame or a matrix, all rows in one block."""
-    yield RawBlock([_column(X, i) for i in chosen.features], [[] for _ in chosen.labels])
+    yield RawBlock([_column(frame, i) for i in chosen.features], [[] for _ in chosen.labels])
 
 
-def _column(X: Any, i: int) -> RawColumn:
-    library = library_of(X)
+def _column(frame: Any, i: int) -> RawColumn:
+    library = library_of(frame)
     if library == "pandas":
-        return _pandas_column(X.iloc[:, i])
+        return _pandas_column(frame.iloc[:, i])
     if library == "pyarrow":
-        return raw_column(X.column(i))
+        return raw_column(frame.column(i))
     if library == "polars":
-        column = X[:, i]
+        column = frame[:, i]
         return raw_column(column.to_arrow(), str(column.dtype))
-    return RawColumn(X[:, i].astype(np.float64)) if X.dtype != object else _python_values(list(X[:, i]), "object")
+    return (
+        RawColumn(frame[:, i].astype(np.float64))
+        if frame.dtype != object
+        else _python_values(list(frame[:, i]), "object")
+    )
 
 
 def _pandas_column(series: Any) -> RawColumn:

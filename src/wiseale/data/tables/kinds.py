@@ -27,8 +27,8 @@ _SURE_LEVELS = 20  # with at most this many they are, however few rows there are
 _HIGHEST_COUNT = 1_000
 _MONTH = r"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
 _DATE = re.compile(
-    rf"\d{{4}}[-/.]\d{{1,2}}[-/.]\d{{1,2}}([ T].*)?|\d{{1,2}}[-/.]\d{{1,2}}[-/.]\d{{2,4}}|{_MONTH} \d{{1,2}},? \d{{2,4}}"
-    rf"|\d{{1,2}}[- ]{_MONTH}[- ]\d{{2,4}}",
+    r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([ T].*)?|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}"
+    rf"|{_MONTH} \d{{1,2}},? \d{{2,4}}|\d{{1,2}}[- ]{_MONTH}[- ]\d{{2,4}}",
     re.IGNORECASE,
 )
 
@@ -46,7 +46,9 @@ def parse_kinds(text: str | Mapping[str, str]) -> dict[str, Asked]:
         for item in (item for item in text.split(",") if item.strip()):
             name, colon, kind = item.rpartition(":")
             if not colon or not name.strip():
-                raise ConfigError(f"column kinds must be of the form price:number,colour:category, got {item.strip()!r}")
+                raise ConfigError(
+                    f"column kinds must be of the form price:number,colour:category, got {item.strip()!r}"
+                )
             pairs.append((name.strip(), kind.strip()))
     for name, kind in pairs:
         if kind not in get_args(Asked):
@@ -66,7 +68,9 @@ class Facts:
     high: float = -math.inf
     total: float = 0.0
     counting: bool = True  # 1, 2, 3, … from any start
-    levels: dict[str, None] = field(default_factory=dict)  # different values as text; one more than the most at the most
+    levels: dict[str, None] = field(
+        default_factory=dict
+    )  # different values as text; one more than the most at the most
     first_word: tuple[int, str] | None = None
     first_missing: int | None = None
     column: RawColumn | None = None
@@ -93,7 +97,9 @@ class Facts:
             self._last = float(values[-1])
         self.rows += len(column)
         if len(self.levels) <= MOST_LEVELS:
-            words = column.words() if wrong is not None else map(as_word, np.unique(present)[: MOST_LEVELS + 1].tolist())
+            words = (
+                column.words() if wrong is not None else map(as_word, np.unique(present)[: MOST_LEVELS + 1].tolist())
+            )
             for value in words:
                 if value is not None and len(self.levels) <= MOST_LEVELS:
                     self.levels[value] = None
@@ -137,7 +143,8 @@ def decide(name: str, facts: Facts, asked: Asked | None, where: Callable[[int], 
         return _from_words(made, facts, where)
     if column.boolean or set(facts.levels) == {"0", "1"}:
         return _as_levels(made, facts, "binary")
-    if facts.whole and facts.counting and facts.numbers == facts.rows > _SURE_LEVELS:
+    named = not name.isdecimal()  # a column without a name is somebody's choice already
+    if named and facts.whole and facts.counting and facts.numbers == facts.rows > _SURE_LEVELS:
         return Ignored(name, "row numbers")
     if _looks_counted(facts):
         return replace(made, kind="poisson")
@@ -195,7 +202,7 @@ def _from_words(made: Column, facts: Facts, where: Callable[[int], str]) -> Colu
         raise DataError(f'{where(row)} has a line break in column "{name}": a quote before it may not be closed')
     commas = [level for level in facts.levels if re.fullmatch(r"[-+]?\d+,\d+", level)]
     if commas:
-        raise DataError(f"{where(row)} has {commas[0]!r} in column \"{name}\": say decimal=comma if that is a number")
+        raise DataError(f'{where(row)} has {commas[0]!r} in column "{name}": say decimal=comma if that is a number')
     if facts.numbers:
         raise DataError(
             f'{where(row)} has {cell} in column "{name}", which also holds numbers: '

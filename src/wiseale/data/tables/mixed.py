@@ -67,16 +67,23 @@ def _is_plain(facts: Facts) -> bool:
 def encoded(schema: TableSchema, chosen: Selection, read: Raw, unseen: Unseen = "error") -> Iterator[Block]:
     """The cells of the chosen columns as numbers, block by block."""
     start = 0
-    for block in read(chosen):
+    for raw in read(chosen):
+        yield encode_block(schema, chosen, raw, unseen, start)
+        start += len(raw)
 
-        def where(i: int, start: int = start, block: RawBlock = block) -> str:
-            return place(chosen, start + i, block.lines[i] if block.lines else None)
 
-        values = np.empty((len(block), len(schema.columns)))
-        for i, (column, raw) in enumerate(zip(schema.columns, block.columns, strict=True)):
-            values[:, i] = column.encode(raw, where, unseen)
-        yield Block(values, block.labels, block.lines)
-        start += len(block)
+def encode_block(
+    schema: TableSchema, chosen: Selection, raw: RawBlock, unseen: Unseen = "error", start: int = 0
+) -> Block:
+    """The cells of a block as numbers; its first row is called ``start`` in errors."""
+
+    def where(i: int) -> str:
+        return place(chosen, start + i, raw.lines[i] if raw.lines else None)
+
+    values = np.empty((len(raw), len(schema.columns)))
+    for i, (column, cells) in enumerate(zip(schema.columns, raw.columns, strict=True)):
+        values[:, i] = column.encode(cells, where, unseen)
+    return Block(values, raw.labels, raw.lines)
 
 
 def _find(file: str, asked: Mapping[str, Asked], names: list[str]) -> dict[str, Asked]:

@@ -49,7 +49,7 @@ class RawColumn:
     def missing(self) -> npt.NDArray[np.bool_]:
         """Which cells are missing, (n,)."""
         if self._is_numeric:
-            return np.isnan(self.values)
+            return np.asarray(np.isnan(self.values), bool)
         return np.array([value is None for value in self.values], bool)
 
     def as_numbers(self) -> tuple[Numbers, int | None]:
@@ -94,6 +94,16 @@ class RawColumn:
         if not self._is_numeric:
             return [value if value is None or isinstance(value, str) else as_word(value) for value in self.values]
         return [None if math.isnan(value) else as_word(value) for value in self.values.tolist()]
+
+    def shown_values(self, levels: bool) -> Sequence[Any]:
+        """The cells as they were written, None for missing ones; numbers that are whole without a decimal point."""
+        if not self._is_numeric:
+            return list(self.values)
+        if self.boolean:
+            return [None if math.isnan(value) else bool(value) for value in self.values.tolist()]
+        whole = levels or bool((self.values == np.round(self.values))[~np.isnan(self.values)].all())
+        convert = int if whole and not self.dtype.startswith(("float", "double")) else float
+        return [None if math.isnan(value) else convert(value) for value in self.values.tolist()]
 
     def shown(self, i: int) -> str:
         """A cell as an error shows it."""

@@ -66,7 +66,9 @@ class Column:
         if not self.has_levels:
             cells, wrong = column.as_numbers()
             if wrong is not None:
-                raise DataError(f"{where(wrong)} has {column.shown(wrong)} in column {_quoted(self.name)}, not a number")
+                raise DataError(
+                    f"{where(wrong)} has {column.shown(wrong)} in column {_quoted(self.name)}, not a number"
+                )
             if self.kind in ("poisson", "negative_binomial"):
                 self._require_counts(cells, where)
             return cells
@@ -79,7 +81,8 @@ class Column:
             cell = column.shown(int(unknown[0]))
             near = did_you_mean(str(column.values[int(unknown[0])]), [str(level) for level in self.levels])
             raise DataError(
-                f"{where(int(unknown[0]))} has {cell} in column {_quoted(self.name)}, which training did not see{near}; "
+                f"{where(int(unknown[0]))} has {cell} in column {_quoted(self.name)}, "
+                f"which training did not see{near}; "
                 "correct it, or say unseen=missing"
             )
         found[found < 0] = math.nan
@@ -95,7 +98,7 @@ class Column:
             )
 
     def decode(self, cells: Numbers) -> Array:
-        """Numbers as cells again, (n,): levels, rounded where every number was whole; missing cells stay NaN or None."""
+        """Numbers as cells again, (n,): levels, rounded where every number was whole; missing ones stay NaN or None."""
         missing = np.isnan(cells)
         if not self.has_levels:
             whole = self.whole or self.kind in ("poisson", "negative_binomial")
