@@ -30,7 +30,7 @@ def rows(n=6, seed=0):
 
 
 def expected_log_prob(output, x):
-    """Every cell's own density, (n, 7); the entries of output are those of the columns in order, categories by level."""
+    """Every cell's own density, (n, 7); the output has one entry per column in order, of categories one per level."""
     o, p1, p6 = output.numpy(), special.softmax(output[:, 1:4], 1), special.softmax(output[:, 8:10], 1)
     x, n = x.numpy(), np.arange(len(x))
     mean = np.exp(o[:, 6])

@@ -85,4 +85,5 @@ def test_evaluate_on_other_rows_uses_the_models_levels(trained, tmp_path, capsys
     write(tmp_path / "few.csv", 8)
     code, said, errors = run(capsys, "evaluate", trained / "run", "--data", tmp_path / "few.csv")
     assert code == 0, errors
-    assert "elbo" in said
+    for measure in ("elbo", "rmse:price", "rmse_baseline:price", "accuracy:colour", "accuracy_baseline:colour"):
+        assert measure in said
