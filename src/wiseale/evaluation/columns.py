@@ -14,8 +14,8 @@ from wiseale.evaluation.findings import Findings
 def columns(case: Case, tick: Tick) -> Findings:
     """From z = mu: RMSE of numbers and counts, accuracy of levels; beside the training mean and most frequent level.
 
-    ``rmse:price`` and ``rmse_baseline:price``, ``accuracy:colour`` and ``accuracy_baseline:colour``; only observed cells
-    count. Tables of numbers alone have none of these.
+    ``rmse:price`` and ``rmse_baseline:price``, ``accuracy:colour`` and ``accuracy_baseline:colour``; observed cells
+    count alone. Tables of numbers alone have none of these.
     """
     encoded = case.encoded
     family, table = encoded.model.table, encoded.codec.model_config.table

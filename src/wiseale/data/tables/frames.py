@@ -58,11 +58,10 @@ def _column(frame: Any, i: int) -> RawColumn:
     if library == "polars":
         column = frame[:, i]
         return raw_column(column.to_arrow(), str(column.dtype))
-    return (
-        RawColumn(frame[:, i].astype(np.float64))
-        if frame.dtype != object
-        else _python_values(list(frame[:, i]), "object")
-    )
+    if frame.dtype.hasobject:
+        return _python_values(list(frame[:, i]), "object")
+    values = frame[:, i].astype(np.float64)
+    return RawColumn(np.where(np.isnan(values), math.nan, values))  # a NaN that signals becomes one that does not
 
 
 def _pandas_column(series: Any) -> RawColumn:
