@@ -8,7 +8,8 @@ import sys
 
 from bench.table import keep
 
-BENCHMARKS = {name: f"bench.{name}" for name in ("training", "kernel", "ranks", "evaluation", "memory", "data")}
+_NAMES = ("training", "kernel", "ranks", "evaluation", "memory", "data", "impute")
+BENCHMARKS = {name: f"bench.{name}" for name in _NAMES}
 
 LONG = ("quality", "collapse")
 """Benchmarks of many minutes or hours, resumable, with options of their own; not part of "all"."""

@@ -27,7 +27,14 @@ from wiseale.platform.folders import cache_root, default_data_root
 
 Array = npt.NDArray[Any]
 
-WHEELS = {"aeon": "1.6.0", "plotnine": "0.15.8", "statsmodels": "0.15.0"}
+WHEELS = {
+    "aeon": "1.6.0",
+    "lifelines": "0.30.3",
+    "palmerpenguins": "0.1.6",
+    "plotnine": "0.15.8",
+    "statsmodels": "0.15.0",
+    "vega_datasets": "0.9.0",
+}
 DEBIAN = Path("/usr/share/datasets")  # of the package dataset-fashion-mnist
 
 

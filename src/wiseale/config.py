@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 import tomllib
 import types
 import typing
@@ -228,7 +229,11 @@ class TrainConfig(Settings):
     objective: str = setting("wise_ale", "system to train, with settings: wise_ale:prior_weight=1,estimator=mc")
     latent_dim: int | None = setting(None, "size of the code", minimum=1)
     network: str | None = setting(None, "encoder and decoder, with settings: mlp:hidden=512,256")
-    likelihood: str | None = setting(None, "bernoulli, or gaussian:x_sigma=1")
+    likelihood: str | None = setting(None, "bernoulli, or gaussian:x_sigma=1; table is chosen for columns with kinds")
+    columns: str | None = setting(
+        None, "kinds of a table's columns: price:number,colour:category,visits:count,sold:binary,id:ignore"
+    )
+    missing: Literal["learn", "error"] | None = setting(None, "missing cells of a table: learn (default), or error")
     batch_size: int | None = setting(None, "observations per step (M)", minimum=2)
     max_epochs: int | None = setting(None, "passes over the training data", minimum=1)
     lr: float | None = setting(None, "learning rate of Adam", above=0)
@@ -277,3 +282,14 @@ class TrainConfig(Settings):
         if self.batch_size is not None and self.processes is not None and self.batch_size % self.processes:
             problem = f"must divide evenly among the {self.processes} processes, got {self.batch_size}"
             raise SettingError("batch_size", problem)
+        self._read_table_as_asked()
+
+    def _read_table_as_asked(self) -> None:
+        """``columns`` and ``missing`` become settings of the data, so that whoever loads it again reads it alike."""
+        asked = {"kinds": self.columns, "missing": self.missing}
+        settings = ",".join(f"{name}={value}" for name, value in asked.items() if value)
+        if settings and self.data:
+            joined = "," if re.search(r":[A-Za-z][\w-]*=", self.data) else ":"
+            object.__setattr__(self, "data", f"{self.data}{joined}{settings}")
+            for name in ("columns", "missing"):
+                object.__setattr__(self, name, None)

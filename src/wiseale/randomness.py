@@ -21,6 +21,7 @@ Purpose = Literal[
     "objective",
     "critic",
     "binarize",
+    "hide",
     "evaluate",
     "sample",
 ]

@@ -34,8 +34,9 @@ NETWORKS = {
 }
 
 LIKELIHOODS = {
-    "bernoulli": "wiseale.likelihoods:BernoulliFamily",
-    "gaussian": "wiseale.likelihoods:GaussianFamily",
+    "bernoulli": "wiseale.likelihoods.bernoulli:BernoulliFamily",
+    "gaussian": "wiseale.likelihoods.gaussian:GaussianFamily",
+    "table": "wiseale.likelihoods.table:TableFamily",
 }
 
 DATASETS = {

@@ -111,7 +111,11 @@ def test_blocks_cover_a_file_larger_than_one(tmp_path: Path) -> None:
     whole = load_path(saved(tmp_path, x.astype("i8"))).train.x
     np.testing.assert_array_equal(whole, x)
     x[-1, -1] = np.nan
-    assert line(saved(tmp_path, x)).startswith("row 1499999 of x.npy has NaN in column 1 (counted from 0)")
+    said = line(f"{saved(tmp_path, x)}:missing=error")
+    assert said.startswith("row 1499999 of x.npy has NaN in column 1 (counted from 0)")
+    read = load_path(saved(tmp_path, x))
+    assert "1 missing cell" in describe(read)
+    np.testing.assert_array_equal(read.train.x, x)
 
 
 def test_constant_columns_are_kept_and_named(tmp_path: Path) -> None:
@@ -181,7 +185,8 @@ def test_what_cannot_be_used_is_one_line(tmp_path: Path, array: Any, said: str) 
 def test_a_signalling_nan_is_a_nan(tmp_path: Path) -> None:
     x = np.ones((3, 2))
     x.view(np.uint64)[1, 0] = 0x7FF0_0000_0000_0001
-    assert "row 1 of x.npy has NaN in column 0" in line(saved(tmp_path, x))
+    assert "row 1 of x.npy has NaN in column 0" in line(f"{saved(tmp_path, x)}:missing=error")
+    assert np.isnan(load_path(saved(tmp_path, x)).train.x).tolist() == [[False, False], [True, False], [False, False]]
 
 
 def test_a_single_row_serves_where_nothing_is_learned(tmp_path: Path) -> None:

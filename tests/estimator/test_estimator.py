@@ -294,7 +294,11 @@ def test_verbose_says_what_was_chosen(capsys):
         (np.array([["a", "b"], ["c", "d"]]), ValueError, "could not convert|numeric"),
         (np.array([[{}, 1], [2, 3]], dtype=object), TypeError, "string or a real number"),
         (X[:, 0], ValueError, "Reshape your data"),
-        (np.where(X[3, 2] == X, np.nan, X), ValueError, "Input X contains NaN"),
+        (
+            np.where(SIGNALS[3, 1, 2] == SIGNALS, np.nan, SIGNALS),
+            ValueError,
+            "NaN: missing cells are learned",
+        ),
         (np.where(X[3, 2] == X, np.inf, X), ValueError, "infinity"),
         (X[:1], ValueError, r"1 sample\(s\)"),
         (X[:0], ValueError, r"0 sample\(s\)"),
@@ -307,6 +311,14 @@ def test_verbose_says_what_was_chosen(capsys):
 def test_data_that_cannot_be_used(bad, error, message):
     with pytest.raises(error, match=message):
         quick().fit(bad)
+
+
+def test_missing_cells_are_refused_if_that_is_asked(fitted):
+    holed = np.where(X[3, 2] == X, np.nan, X)
+    with pytest.raises(ValueError, match="Input X contains NaN"):
+        quick(missing="error").fit(holed)
+    with pytest.raises(ValueError, match="Input X contains NaN"):
+        fitted.transform(holed)  # learned from complete rows
 
 
 @pytest.mark.parametrize("x", [np.ones((20, 3)), np.c_[X, np.full(60, 0.1)], X[:, :1], X[:2], X[:3] > 0])

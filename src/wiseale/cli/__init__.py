@@ -31,6 +31,7 @@ COMMANDS = {
     "decode": "Write what a trained model makes of codes.",
     "sample": "Write new observations drawn from a trained model.",
     "explore": "Move through a latent space in the browser; compare runs; or write the page as one file.",
+    "impute": "Write a table with its missing cells filled by a trained model.",
     "export": "Write a trained model as ONNX or as a model directory, with its card.",
     "cache": "List what the cache folder holds, or clean it.",
     "info": "Print versions, cores, folders, accelerators and the state of the kernels.",

@@ -1,8 +1,12 @@
-"""Write arrays block by block to one ``.npy``, ``.npz`` or ``.csv`` file, atomically: it appears when complete."""
+"""Write arrays and tables block by block to one file, atomically: it appears when complete.
+
+Arrays go to ``.npy`` and ``.npz``, tables of numbers and words to ``.csv`` and ``.parquet``.
+"""
 
 from __future__ import annotations
 
 import csv
+import importlib.util
 import os
 import shutil
 import zipfile
@@ -10,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Protocol, Self
+from typing import IO, Any, Protocol, Self
 
 import numpy as np
 
@@ -18,16 +22,20 @@ from wiseale.data.dataset import Array
 from wiseale.errors import DataError
 from wiseale.platform.atomic_files import sync
 
-FORMATS = (".npy", ".npz", ".csv")
+FORMATS = (".npy", ".npz", ".csv", ".parquet")
+_TABLES = (".csv", ".parquet")
 
 
 @dataclass(frozen=True)
 class Field:
-    """One array of the file: its name, the shape and dtype of a row, and the column names used in a CSV file."""
+    """One array of the file: its name, the shape and dtype of a row, and the column names used in a table.
+
+    The dtype ``object`` is that of a column of Python values: words, numbers, None for a missing one.
+    """
 
     name: str
     shape: tuple[int, ...]
-    dtype: np.dtype[np.floating]
+    dtype: np.dtype[Any]
     columns: tuple[str, ...] = ()
 
 
@@ -55,7 +63,12 @@ class ArrayOutput:
         try:
             shutil.rmtree(self._folder, ignore_errors=True)
             self._folder.mkdir()
-            kinds: dict[str, Callable[[Path, Sequence[Field]], _Writer]] = {".npy": _Npy, ".npz": _Npz, ".csv": _Csv}
+            kinds: dict[str, Callable[[Path, Sequence[Field]], _Writer]] = {
+                ".npy": _Npy,
+                ".npz": _Npz,
+                ".csv": _Csv,
+                ".parquet": _Parquet,
+            }
             self._writer = kinds[self._path.suffix.lower()](self._folder, self._fields)
         except OSError as error:
             raise DataError(f"cannot write {self._path}: {error.strerror}") from None
@@ -90,9 +103,13 @@ def _check_writable(path: Path, fields: Sequence[Field]) -> None:
     suffix = path.suffix.lower()
     if suffix not in FORMATS:
         raise DataError(f"cannot write {path}: the name must end in {', '.join(FORMATS)}")
+    if suffix not in _TABLES and any(field.dtype.hasobject for field in fields):
+        raise DataError(f"{path.name} can only hold numbers, and the table has words: use .csv or .parquet")
+    if suffix == ".parquet" and importlib.util.find_spec("pyarrow") is None:
+        raise DataError(f"writing {path.name} needs pyarrow: pip install 'wiseale[parquet]'")
     if suffix == ".npy" and len(fields) > 1:
         raise DataError(f"{path.name} holds a single array, not {' and '.join(f.name for f in fields)}: use .npz")
-    if suffix == ".csv" and any(len(field.shape) > 1 for field in fields):
+    if suffix in _TABLES and any(len(field.shape) > 1 for field in fields):
         raise DataError(f"{path.name} can only hold a table, and rows have the shape {fields[0].shape}: use .npy")
     if path.is_dir():
         raise DataError(f"cannot write {path}: it is a directory")
@@ -170,11 +187,46 @@ class _Csv:
         cells: list[list[str]] = []
         for dtype, block in zip(self._dtypes, blocks, strict=True):
             # Nine significant digits restore any float32 exactly; repr() does for float64.
-            written = repr if dtype == np.float64 else "{:.9g}".format
+            written = repr if dtype == np.float64 else _quoted if dtype.hasobject else "{:.9g}".format
             columns = np.asarray(block, dtype).reshape(len(block), -1).T
             cells += [list(map(written, column.tolist())) for column in columns]
         self._file.writelines(",".join(row) + "\n" for row in zip(*cells, strict=True))
 
     def finish(self) -> Path:
         self._file.close()
+        return self._path
+
+
+def _quoted(value: Any) -> str:
+    """A cell of text: empty for a missing one, in quotes where it holds what separates cells."""
+    text = "" if value is None else str(value)
+    return '"' + text.replace('"', '""') + '"' if set(text) & set(',"\n\r') or text != text.strip() else text
+
+
+class _Parquet:
+    """One row group per block."""
+
+    def __init__(self, folder: Path, fields: Sequence[Field]) -> None:
+        self._path = folder / "table.parquet"
+        self._fields = fields
+        self._writer: Any = None
+
+    def write(self, blocks: Sequence[Array]) -> None:
+        import pyarrow
+        from pyarrow import parquet
+
+        columns: list[Any] = []
+        for field, block in zip(self._fields, blocks, strict=True):
+            values = np.asarray(block, field.dtype).reshape(len(block), -1).T
+            columns += [pyarrow.array(column.tolist() if field.dtype.hasobject else column) for column in values]
+        names = [name for field in self._fields for name in field.columns]
+        if self._writer is None:
+            self._writer = parquet.ParquetWriter(self._path, pyarrow.table(columns, names=names).schema)
+        kinds = self._writer.schema.types
+        columns = [column.cast(kind) for column, kind in zip(columns, kinds, strict=True)]
+        self._writer.write_table(pyarrow.table(columns, names=names))
+
+    def finish(self) -> Path:
+        if self._writer is not None:
+            self._writer.close()
         return self._path

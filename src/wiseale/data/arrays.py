@@ -15,6 +15,8 @@ from wiseale.config import Settings, setting
 from wiseale.data.dataset import Array, Dataset, Scaling
 from wiseale.data.defaults import make_dataset
 from wiseale.data.finite import first_flaw, row_blocks
+from wiseale.data.tables.matrix import has_missing, learn_matrix
+from wiseale.data.tables.schema import TableSchema
 from wiseale.errors import DataError
 from wiseale.platform.machine import require_memory
 from wiseale.registry import did_you_mean
@@ -33,6 +35,7 @@ class ArrayFile(Settings):
     channels: Literal["auto", "first", "last", "none"] = setting(
         "auto", "the channels' axis: first (after the rows), last, or none"
     )
+    missing: Literal["learn", "error"] = setting("learn", "NaN in a table is a missing cell; error refuses it")
     standardize: Literal["auto", "none", "columns", "global"] = setting("auto", "by which mean and scale")
 
     def load(self, path: Path, name: str, *, training: bool = True) -> Dataset:
@@ -45,7 +48,12 @@ class ArrayFile(Settings):
             array = read_npy(path)
             factors = {Path(file).stem: np.array(read_npy(path.parent / file)) for file in self.labels}
         what = f"array {self.array} of {path.name}" if self.array else path.name
-        x = observations(array, what, channels=self.channels, minimum_rows=2 if training else 1)
+        minimum_rows = 2 if training else 1
+        table: TableSchema | None = None
+        if self.missing == "learn" and array.ndim == 2 and len(array) >= minimum_rows and has_missing(array):
+            x, table = learn_matrix(array, what)
+        else:
+            x = observations(array, what, channels=self.channels, minimum_rows=minimum_rows)
         for key, values in factors.items():
             if values.shape != (len(x),) or values.dtype.kind not in "biufU":
                 raise DataError(
@@ -53,7 +61,7 @@ class ArrayFile(Settings):
                     f"but {len(x)} numbers or words are needed, one for each row"
                 )
         scaling: Scaling | None = None if self.standardize == "auto" else self.standardize
-        return make_dataset(x, name, factors=factors, scaling=scaling)
+        return make_dataset(x, name, factors=factors, scaling=scaling, table=table)
 
     def _from_npz(self, path: Path) -> tuple[Array, dict[str, Array]]:
         try:

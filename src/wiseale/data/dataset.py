@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from wiseale.data.tables.schema import TableSchema
 
 Array = npt.NDArray[np.generic]
 
@@ -74,6 +77,8 @@ class Dataset:
         fingerprint: SHA-256 of the content, so that a run recognises its data.
         circular: period of each factor that wraps around (phases, angles), by name.
         columns: names of a table's features, in order; empty if they have none.
+        table: kinds of a table's columns, where they are not numbers alone or some cells are missing: x then holds one
+            cell per column, NaN where it is missing.
     """
 
     name: str
@@ -86,6 +91,7 @@ class Dataset:
     circular: Mapping[str, float] = field(default_factory=dict)
     columns: tuple[str, ...] = ()
     ours: Mapping[str, float | str] = field(default_factory=dict)
+    table: TableSchema | None = None
 
     @property
     def x_shape(self) -> tuple[int, ...]:

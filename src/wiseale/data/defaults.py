@@ -20,6 +20,7 @@ from wiseale.data.finite import row_blocks
 from wiseale.errors import ConfigError
 
 if TYPE_CHECKING:  # likelihoods import torch, which finding out whether a path can be read does not need
+    from wiseale.data.tables.schema import TableSchema
     from wiseale.likelihoods import LikelihoodFamily
 
 HELD_OUT = 0.1
@@ -52,6 +53,7 @@ def make_dataset(
     columns: tuple[str, ...] = (),
     scaling: Scaling | None = None,
     sha256: str | None = None,
+    table: TableSchema | None = None,
 ) -> Dataset:
     """A dataset of checked observations, all of them training rows, with default settings.
 
@@ -63,6 +65,7 @@ def make_dataset(
     other uint8 images        unit        gaussian    global
     other tables              values      gaussian    columns
     other signals, images     values      gaussian    global
+    columns with kinds        values      table       columns
     ========================  ==========  ==========  ====================
 
     Constant columns are kept: standardising divides them by 1.
@@ -74,7 +77,10 @@ def make_dataset(
         columns: names of the features.
         scaling: how x is standardised if the user says so; by default it follows the likelihood, see :func:`suit`.
         sha256: fingerprint of the content where it is known already.
+        table: kinds of the columns, where x holds cells.
     """
+    if table is not None:
+        return _make_table(x, name, dict(factors or {}), columns, scaling, table)
     reading = choose_reading(x)
     preset = choose_preset(x.shape, binary=_holds_only(x, 0, 255 if reading == "unit" else 1))
     return Dataset(
@@ -86,6 +92,30 @@ def make_dataset(
         scaling=scaling or _default_scaling(x.shape[1:], config.build("likelihood", preset.likelihood)),
         scaling_follows_likelihood=scaling is None,
         columns=columns,
+    )
+
+
+def _make_table(
+    x: Array,
+    name: str,
+    factors: dict[str, Array],
+    columns: tuple[str, ...],
+    scaling: Scaling | None,
+    table: TableSchema,
+) -> Dataset:
+    """A dataset of cells; the fingerprint is also that of the kinds and levels, which give the cells their meaning."""
+    if scaling == "global":
+        raise ConfigError("standardize=global needs columns of numbers alone: say columns or none")
+    preset = choose_preset(x.shape, binary=False)
+    return Dataset(
+        name=name,
+        train=Rows(x, "values", factors),
+        test=None,
+        preset=replace(preset, likelihood=f"table:kinds={table.kinds}"),
+        fingerprint=fingerprint(x, np.frombuffer(table.meaning.encode(), np.uint8)),
+        scaling=scaling or "columns",
+        columns=columns,
+        table=table,
     )
 
 
@@ -119,6 +149,12 @@ def suit(dataset: Dataset, likelihood: str) -> Dataset:
     """
     family: LikelihoodFamily = config.build("likelihood", likelihood)
     scaling = dataset.scaling
+    if dataset.table is not None:
+        if getattr(family, "kinds", None) != dataset.table.kinds:
+            raise ConfigError(f"likelihood {likelihood} cannot be that of columns with kinds: leave it out")
+        return dataset
+    if hasattr(family, "kinds"):
+        raise ConfigError("likelihood table is chosen for tables with categories or missing cells: leave it out")
     if dataset.scaling_follows_likelihood:
         scaling = _default_scaling(dataset.x_shape, family)
     if scaling != "none" and not family.standardizes:
@@ -187,15 +223,19 @@ def describe(dataset: Dataset) -> str:
     """What people's own data was taken for and what was chosen for it, in one line."""
     preset, shape = dataset.preset, dataset.x_shape
     form = _count(shape[0], "column" if len(shape) == 1 else "channel")
+    if dataset.table is not None:
+        holes = int(sum(np.isnan(dataset.train.x[part]).sum() for part in row_blocks(dataset.train.x)))
+        form += f": {dataset.table.describe()}; {_count(holes, 'missing cell')}"
     if len(shape) == 2:
         form = f"signals of {form} and {_count(shape[1], 'sample')}"
     if len(shape) == 3:
         form = f"images of {form}, {shape[1]} by {shape[2]} pixels"
     scaling = {"none": "not standardised", "columns": "standardised by column", "global": "standardised as a whole"}
     constant = constant_columns(dataset)
+    likelihood = preset.likelihood.partition(":kinds=")[0]  # the kinds are said with the columns
     return (
         f"{_count(len(dataset.train), 'row')}, {form}{f' ({constant})' if constant else ''}; network {preset.network}, "
-        f"likelihood {preset.likelihood}, latent dimension {preset.latent_dim}, {scaling[dataset.scaling]}"
+        f"likelihood {likelihood}, latent dimension {preset.latent_dim}, {scaling[dataset.scaling]}"
     )
 
 

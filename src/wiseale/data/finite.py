@@ -27,10 +27,15 @@ def row_blocks(x: Array) -> Iterator[slice]:
         yield slice(start, min(start + rows, len(x)))
 
 
-def first_flaw(values: Array) -> Flaw | None:
-    """The first value that is NaN, infinite or beyond float32, in which networks compute; None if there is none."""
+def first_flaw(values: Array, *, missing: bool = False) -> Flaw | None:
+    """The first value that is NaN, infinite or beyond float32, in which networks compute; None if there is none.
+
+    NaN is no flaw where it stands for a ``missing`` cell.
+    """
     with np.errstate(over="ignore", invalid="ignore"):  # too large, or a NaN that signals: found below
         finite = np.isfinite(values.astype(np.float32, copy=False))
+        if missing:
+            finite |= np.isnan(values)
     if finite.all():
         return None
     index = tuple(int(i) for i in np.argwhere(~finite)[0])

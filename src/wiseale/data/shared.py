@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from wiseale.data.dataset import Dataset, Preset, Rows
+from wiseale.data.tables.schema import TableSchema
 from wiseale.platform.atomic_files import to_json
 
 VARIABLE = "WISEALE_SHARED_DATA"
@@ -40,7 +41,8 @@ def shared(dataset: Dataset, spec: str, data_root: Path, folder: Path) -> Iterat
             "data_root": str(data_root),
             "splits": {name: _write(rows, folder, name) for name, rows in present.items()},
             "dataset": {key: value for key, value in vars(dataset).items() if key not in splits}
-            | {"preset": asdict(dataset.preset), "ours": dict(dataset.ours), "circular": dict(dataset.circular)},
+            | {"preset": asdict(dataset.preset), "ours": dict(dataset.ours), "circular": dict(dataset.circular)}
+            | {"table": dataset.table and dataset.table.to_values()},
         }
         (folder / "dataset.json").write_text(to_json(described), encoding="utf-8")
         os.environ[VARIABLE] = str(folder.absolute())
@@ -61,6 +63,8 @@ def read_shared(spec: str, data_root: Path) -> Dataset | None:
     splits = {name: _read(rows, folder, name) for name, rows in described["splits"].items()}
     facts = described["dataset"]
     facts |= {"preset": Preset(**facts["preset"]), "columns": tuple(facts["columns"])}
+    if facts["table"] is not None:
+        facts["table"] = TableSchema.from_values(facts["table"])
     return Dataset(train=splits["train"], test=splits.get("test"), **facts)
 
 

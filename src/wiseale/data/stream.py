@@ -7,7 +7,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
 
@@ -27,8 +27,11 @@ from wiseale.data.arrays import (
 from wiseale.data.dataset import Array, Progress
 from wiseale.data.finite import first_flaw
 from wiseale.data.source import file_reader, split_path
+from wiseale.data.tables.blocks import Block, RawBlock, check_cells
 from wiseale.data.tables.columns import Selection, select
-from wiseale.data.tables.table import Reader, TableFile, check_cells
+from wiseale.data.tables.mixed import encode_block
+from wiseale.data.tables.schema import TableSchema, Unseen
+from wiseale.data.tables.table import Reader, TableFile
 from wiseale.errors import DataError
 from wiseale.platform.machine import require_memory
 
@@ -66,8 +69,12 @@ def open_rows(
     split: str = "train",
     data_root: Path | None = None,
     progress: Progress | None = None,
+    table: TableSchema | None = None,
+    unseen: Unseen = "error",
 ) -> RowStream:
     """Rows of a dataset's split, or of a path with settings.
+
+    With a ``table``, rows are cells under that schema, NaN where one is missing.
 
     ``columns`` are the features a table must have, in this order: they are taken from among the file's, unless its
     settings choose others, which is refused. ``array`` is the one taken from an .npz that holds several.
@@ -76,8 +83,10 @@ def open_rows(
     if is_path(spec) and path.exists() and not path.is_dir() and path.suffix.lower() != ".zip":
         reader = file_reader(path, settings)
         if isinstance(reader, ArrayFile):
-            return _array_rows(reader, path, array)
+            return _array_rows(reader, path, array, missing=table is not None)
         if isinstance(reader, TableFile):
+            if table is not None:
+                return cell_stream(reader, path, table, unseen).rows()
             return _table_rows(reader, path, columns)
     dataset = load_dataset(spec, data_root, progress)
     rows = dataset.test if split == "test" else dataset.train
@@ -120,7 +129,50 @@ def _table_blocks(chosen: Selection, read: Reader) -> Iterator[Array]:
         raise DataError(f"{chosen.file} has no rows: at least 1 is needed")
 
 
-def _array_rows(reader: ArrayFile, path: Path, default: str | None) -> RowStream:
+@dataclass(frozen=True)
+class CellStream:
+    """A table in a file, to be read as cells under a schema.
+
+    Attributes:
+        chosen: the schema's columns as features, all others as labels.
+    """
+
+    chosen: Selection
+    read: Reader
+    table: TableSchema
+    unseen: Unseen
+
+    def blocks(self) -> Iterator[tuple[Block, RawBlock]]:
+        """Cells as numbers, and as they are written; the labels are the other columns' text."""
+        n = 0
+        for raw in self.read.raw(self.chosen):
+            block = encode_block(self.table, self.chosen, raw, self.unseen, start=n)
+            check_cells(self.chosen, block, n, missing=True)
+            n += len(raw)
+            yield block, raw
+        if n == 0:
+            raise DataError(f"{self.chosen.file} has no rows: at least 1 is needed")
+
+    def rows(self) -> RowStream:
+        """The cells alone."""
+        alone = replace(self, chosen=replace(self.chosen, labels=()))
+        return RowStream(
+            self.chosen.file,
+            (len(self.table.columns),),
+            None,
+            lambda: (block.values for block, _ in alone.blocks()),
+        )
+
+
+def cell_stream(reader: TableFile, path: Path, table: TableSchema, unseen: Unseen = "error") -> CellStream:
+    """A table's columns by the schema's names, wherever they stand."""
+    names, read = reader.open(path)
+    found = select(path.name, names, table.names, (), ())
+    others = tuple(i for i in range(len(found.names)) if i not in found.features)
+    return CellStream(replace(found, labels=others), read, table, unseen)
+
+
+def _array_rows(reader: ArrayFile, path: Path, default: str | None, *, missing: bool = False) -> RowStream:
     stored = _StoredArray.find(path, reader.array, default)
     with stored.opened() as (_, header):
         check_numeric(header.dtype, stored.name)
@@ -133,7 +185,7 @@ def _array_rows(reader: ArrayFile, path: Path, default: str | None) -> RowStream
         row = 0
         for block in stored.blocks():
             x = _usable(put_channels_first(block, stored.name, reader.channels))
-            _refuse_flaws(x, stored.name, row)
+            _refuse_flaws(x, stored.name, row, missing=missing)
             row += len(x)
             yield x
 
@@ -209,10 +261,10 @@ def _usable(x: Array) -> Array:
     return x.astype(np.float32 if x.dtype in (np.float32, np.float16) else np.float64, copy=False)
 
 
-def _refuse_flaws(x: Array, what: str, start: int) -> None:
+def _refuse_flaws(x: Array, what: str, start: int, *, missing: bool = False) -> None:
     if x.dtype == np.uint8:
         return
-    if (flaw := first_flaw(x)) is not None:
+    if (flaw := first_flaw(x, missing=missing)) is not None:
         where = f"in column {flaw.index[1]}" if x.ndim == 2 else f"at index {list(flaw.index[1:])}"
         raise DataError(
             f"row {start + flaw.index[0]} of {what} has {flaw.problem} {where} (counted from 0): "

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import os
 import warnings
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
 
@@ -13,24 +11,18 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_array
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from wiseale import config
-from wiseale.config import TrainConfig, from_values
 from wiseale.data.dataset import Array
 from wiseale.data.defaults import HELD_OUT
 from wiseale.errors import CollapseWarning, ConfigError
+from wiseale.estimator.checks import ChecksInput
 from wiseale.estimator.exploring import explore
 from wiseale.estimator.fit import fit_array
-from wiseale.estimator.inputs import (
-    InvalidInputError,
-    Standardize,
-    as_seed,
-    as_spec,
-    as_value_error,
-    from_torch,
-    is_auto,
-)
+from wiseale.estimator.inputs import InvalidInputError, Standardize, as_seed, as_spec, as_value_error, from_torch
+from wiseale.estimator.tables import cell_frame, write_cells, write_filled
+from wiseale.models.imputation import draw, impute
 from wiseale.models.inference import Codec, Numbers, has_elbo
 from wiseale.models.model_file import refuse_to_replace, save_model
 from wiseale.objectives import make_objective
@@ -44,7 +36,7 @@ def _scores(estimator: AutoEncoder) -> bool:
         return True
 
 
-class AutoEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class AutoEncoder(ChecksInput, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Learn codes for tables (n, features), signals (n, channels, length) or images (n, channels, height, width).
 
     X may be an array, memory-mapped too, a data frame or a torch tensor. What comes back is in its units; only uint8
@@ -70,6 +62,10 @@ class AutoEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         held_out: part of the rows that is not learned from but watched for early stopping.
         random_state: an int gives the same result again, to the bit; None draws a seed from the system.
         device: ``"auto"``, ``"cpu"``, ``"cuda"``, …
+        column_kinds: kinds of a data frame's columns where they are not to be guessed: ``{"price": "number", "colour":
+            "category", "visits": "count", "sold": "binary", "id": "ignore"}``.
+        missing: ``"learn"`` takes missing cells (NaN, None) of tables as such, ``"error"`` refuses them.
+        unseen: a level that ``fit`` has not seen is an ``"error"``, or counts as ``"missing"``.
         verbose: 1 prints what was chosen and the loss now and then, 2 every epoch.
 
     Attributes:
@@ -101,6 +97,9 @@ class AutoEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         held_out: float = HELD_OUT,
         random_state: Any = None,
         device: str = "auto",
+        column_kinds: Any = None,
+        missing: str = "learn",
+        unseen: str = "error",
         verbose: int = 0,
     ) -> None:
         self.objective = objective
@@ -117,19 +116,23 @@ class AutoEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self.held_out = held_out
         self.random_state = random_state
         self.device = device
+        self.column_kinds = column_kinds
+        self.missing = missing
+        self.unseen = unseen
         self.verbose = verbose
 
     def fit(self, X: Any, y: object = None) -> Self:
         """Train on X; y is not used."""
         with as_value_error():
             asked = self._asked()
-            x = self._validated(X, reset=True)
+            x, cells = self._learned(X)
             columns = tuple(getattr(self, "feature_names_in_", ())) if x.ndim == 2 else ()
             fitted = fit_array(
                 x,
                 asked,
                 standardize=config.convert("standardize", self.standardize, Standardize),
-                columns=columns,
+                columns=cells.schema.names if cells and cells.schema.frame else columns,
+                cells=cells,
                 verbose=self.verbose,
             )
         self._adopt(Codec(fitted.model, fitted.model_config), fitted.summary)
@@ -143,12 +146,11 @@ class AutoEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     def transform(self, X: Any) -> Numbers:
         """Codes of X, (n, latent_dim): the posteriors' means."""
-        x = self._validated(X)
-        return self._by_blocks(x, lambda block: self._codec.encode(block).mu)
+        return self._by_blocks(self._rows(X), lambda block: self._codec.encode(block).mu)
 
     def posterior(self, X: Any) -> tuple[Numbers, Numbers]:
         """Means and standard deviations of q(z|x), each (n, latent_dim)."""
-        x = self._validated(X)
+        x = self._rows(X)
         if not self._codec.model_config.stochastic:
             raise InvalidInputError(f"{self.objective_} has a deterministic encoder without sigma: use transform")
 
@@ -160,20 +162,52 @@ class AutoEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         stacked = self._by_blocks(x, both)
         return stacked[:, 0], stacked[:, 1]
 
-    def inverse_transform(self, Z: Any) -> Numbers:
-        """Reconstructions E[x|z] of codes (n, latent_dim), (n, *x_shape)."""
+    def inverse_transform(self, Z: Any) -> Any:
+        """Reconstructions E[x|z] of codes (n, latent_dim), (n, *x_shape); fitted on a data frame, one like it."""
         check_is_fitted(self)
         z = check_array(from_torch(Z), dtype=[np.float64, np.float32], input_name="Z", estimator=self)
         if z.shape[1] != self._codec.model.latent_dim:
             raise ValueError(f"Z has {z.shape[1]} columns, but the codes have {self._codec.model.latent_dim}")
-        return self._by_blocks(z, self._codec.decode)
+        return write_cells(self._codec.model_config.table, self._by_blocks(z, self._codec.decode))
 
-    def reconstruction_error(self, X: Any) -> Numbers:
+    def impute(self, X: Any, n_draws: int | None = None, *, random_state: Any = None) -> Any:
+        """X with its missing cells filled: numbers by their posterior mean, categories by the likeliest level.
+
+        With ``n_draws`` a list of that many tables, each with the missing cells drawn from p(missing|observed), for
+        multiple imputation; the spread between them shows how sure the model is. Observed cells stay as they are.
+        """
+        with as_value_error():
+            x = self._cells(X, missing=True)
+            if x.ndim != 2:
+                raise InvalidInputError("impute fills tables, and X holds signals or images")
+            schema = self._codec.model_config.table
+            if n_draws is None:
+                filled = self._by_blocks(x, lambda block: impute(self._codec, block), np.dtype(np.float64))
+                return filled if schema is None else write_filled(X, schema, filled)
+            if n_draws < 1 or self._codec.model.table is None:
+                raise InvalidInputError(
+                    f"n_draws must be at least 1, got {n_draws}"
+                    if n_draws < 1
+                    else "n_draws needs a model fitted on rows with missing cells: leave it out"
+                )
+            seed = self.seed_ if random_state is None else as_seed(random_state)
+            parts = [draw(self._codec, x[part], n_draws, seed, part.start) for part in self._codec.blocks(len(x))]
+            tables = [np.concatenate(blocks) for blocks in zip(*parts, strict=True)]
+            return tables if schema is None else [write_filled(X, schema, table) for table in tables]
+
+    def reconstruction_error(self, X: Any, *, per_column: bool = False) -> Any:
         """How badly each row is reconstructed from its mean code, (n,): large for rows unlike the training data.
 
-        The mean over the row's entries of (x − x_hat)², in standardised units, so that every column counts alike.
+        The mean over the row's observed entries of (x − x_hat)², in standardised units, so that every column counts
+        alike; for a category or binary column 1 − p(x|z), for a count the squared difference of log(1 + x). With
+        ``per_column`` the error of every cell, (n, columns), NaN where it is missing.
         """
-        x = self._validated(X)
+        x = self._rows(X)
+        if per_column:
+            if x.ndim != 2:
+                raise InvalidInputError("per_column is for tables, and X holds signals or images")
+            errors_of = self._by_blocks(x, self._codec.cell_errors)
+            return cell_frame(X, self._codec.model_config.columns, errors_of)
 
         def errors(block: Array) -> Numbers:
             error = self._codec.encode(block, error=True).error
@@ -185,7 +219,7 @@ class AutoEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     @available_if(_scores)  # type: ignore[untyped-decorator]
     def score_samples(self, X: Any) -> Numbers:
         """ELBO of each row, (n,), in nats of X's own units; 16 fixed draws of epsilon serve every row."""
-        x = self._validated(X)
+        x = self._rows(X)
         with as_value_error():
             return self._by_blocks(x, self._codec.elbo, dtype=np.dtype(np.float64))
 
@@ -194,7 +228,7 @@ class AutoEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         """Mean ELBO in nats per observation; y is not used."""
         return float(self.score_samples(X).mean())
 
-    def sample(self, n_samples: int = 1, *, random_state: Any = None, noise: bool = False) -> Numbers:
+    def sample(self, n_samples: int = 1, *, random_state: Any = None, noise: bool = False) -> Any:
         """New observations, (n_samples, *x_shape): E[x|z] for z of the prior, or with ``noise`` draws of p(x|z).
 
         Without a ``random_state`` the seed of training is used: calls with one n return the same.
@@ -203,7 +237,8 @@ class AutoEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         if n_samples < 1:
             raise ValueError(f"n_samples must be at least 1, got {n_samples}")
         seed = self.seed_ if random_state is None else as_seed(random_state)
-        return np.concatenate(list(self._codec.sample(n_samples, seed, noise=noise)))
+        drawn = np.concatenate(list(self._codec.sample(n_samples, seed, noise=noise)))
+        return write_cells(self._codec.model_config.table, drawn)
 
     def explore(
         self,
@@ -244,6 +279,7 @@ class AutoEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.three_d_array = True
+        tags.input_tags.allow_nan = self.missing == "learn"
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
@@ -254,56 +290,9 @@ class AutoEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         used = f"{self.objective_}, {self.network_}, {self.likelihood_}"
         return f"{shown}\n# fitted on {self._summary}\n# used: {used}"
 
-    def _asked(self) -> TrainConfig:
-        """The parameters as the command line's settings, checked by the same rules."""
-        automatic = ("network", "likelihood", "batch_size", "max_epochs")
-        plain = ("latent_dim", "lr", "prior_warmup", "max_grad_norm", "patience", "held_out", "device", *automatic)
-        given = {name: getattr(self, name) for name in plain}
-        for name in automatic:
-            if is_auto(given[name]):
-                given[name] = None
-        for kind in ("network", "likelihood"):
-            if given[kind] is not None:
-                given[kind] = as_spec(kind, given[kind])
-        for name in ("latent_dim", "lr", "prior_warmup", "held_out"):
-            if given[name] is None:
-                raise ConfigError(f"{name} must be a number, got None")
-        return from_values(
-            TrainConfig,
-            {**given, "objective": as_spec("objective", self.objective), "seed": as_seed(self.random_state)},
-        )
-
-    def _validated(self, X: Any, *, reset: bool = False) -> Array:
-        """X as a finite array of a shape that fits; in ``fit`` (``reset``) its type is left for the data's defaults."""
-        if not reset:
-            check_is_fitted(self)
-        x: Array = validate_data(
-            self,
-            from_torch(X),
-            reset=reset,
-            dtype="numeric" if reset else [np.float64, np.float32, np.uint8],
-            allow_nd=True,
-            ensure_min_samples=2 if reset else 1,
-        )
-        if x.ndim > 4 or math.prod(x.shape[1:]) == 0:
-            shapes = "(n, features), (n, channels, length) or (n, channels, height, width)"
-            raise ValueError(f"X has the shape {x.shape}, but AutoEncoder takes {shapes}")
-        if not reset and x.shape[1:] != self.x_shape_:
-            raise ValueError(f"X has rows of shape {x.shape[1:]}, but AutoEncoder was fitted on {self.x_shape_}")
-        return x
-
-    def _by_blocks(self, x: Array, function: Callable[[Array], Numbers], dtype: np.dtype[Any] | None = None) -> Numbers:
-        """The function's results on all rows: float32 where the rows are float32, else float64."""
-        dtype = dtype or np.dtype(np.float32 if x.dtype == np.float32 else np.float64)
-        result: Numbers | None = None
-        for part in self._codec.blocks(len(x)):
-            with as_value_error():
-                block = function(x[part])
-            if result is None:
-                result = np.empty((len(x), *block.shape[1:]), dtype)
-            result[part] = block
-        assert result is not None
-        return result
+    def _rows(self, X: Any) -> Array:
+        with as_value_error():
+            return self._cells(X)
 
     def _adopt(self, codec: Codec, summary: str) -> None:
         """Be fitted with this model."""

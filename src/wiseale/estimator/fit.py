@@ -12,6 +12,7 @@ from wiseale.config import TrainConfig
 from wiseale.data.arrays import observations
 from wiseale.data.dataset import Array, Scaling
 from wiseale.data.defaults import describe, make_dataset, suit
+from wiseale.estimator.tables import Cells
 from wiseale.models.collapse import collapse_message
 from wiseale.models.model_file import ModelConfig
 from wiseale.networks.model import Model
@@ -57,14 +58,17 @@ def fit_array(
     *,
     standardize: Scaling | Literal["auto"] = "auto",
     columns: tuple[str, ...] = (),
+    cells: Cells | None = None,
     verbose: int = 0,
 ) -> Fitted:
-    """Train on finite numbers (n, features), (n, channels, length) or (n, channels, height, width).
+    """Train on finite numbers (n, features), (n, channels, length) or (n, channels, height, width), or on cells.
 
     What ``asked`` leaves open is chosen as for files, see :mod:`wiseale.data.defaults`.
     """
-    x = observations(x, "X", channels="first")
-    dataset = make_dataset(x, "X", columns=columns, scaling=None if standardize == "auto" else standardize)
+    table = cells.schema if cells is not None and cells.x is not None else None
+    x = x if table is not None else observations(x, "X", channels="first")
+    scaling = None if standardize == "auto" else standardize
+    dataset = make_dataset(x, "X", columns=columns, scaling=scaling, table=table)
     used = {name: getattr(asked, name) for name in ("network", "likelihood", "latent_dim") if getattr(asked, name)}
     dataset = replace(dataset, preset=replace(dataset.preset, **used))
     dataset = suit(dataset, dataset.preset.likelihood)
@@ -81,7 +85,8 @@ def fit_array(
     best = progress.best_epoch if work.learner.best is not None else progress.epoch
     use = final_code_use(work)
     told = collapse_message(use, chosen.objective, work.model_config.likelihood) if use else None
-    return Fitted(work.learner.model, work.model_config, chosen, journal.history, best, describe(dataset), told)
+    model_config = replace(work.model_config, table=cells.schema) if cells is not None else work.model_config
+    return Fitted(work.learner.model, model_config, chosen, journal.history, best, describe(dataset), told)
 
 
 def flatten(record: EpochRecord) -> dict[str, Any]:

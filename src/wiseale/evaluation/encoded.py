@@ -14,8 +14,9 @@ from torch import Tensor
 from wiseale.config import TrainConfig
 from wiseale.data import Dataset, Rows, load_dataset
 from wiseale.data.dataset import Array
-from wiseale.data.defaults import check_values
+from wiseale.data.defaults import check_values, make_dataset
 from wiseale.data.reading import interpret
+from wiseale.data.stream import open_rows
 from wiseale.errors import DataError, RunError
 from wiseale.models.inference import Codec
 from wiseale.models.model_file import load_model
@@ -128,8 +129,10 @@ def open_run(path: Path, data: str | None = None, dataset: Dataset | None = None
     record = run.read_record()
     settings = record.settings
     root = Path(settings.data_root) if settings.data_root else None
-    dataset = dataset or load_dataset(data or settings.data, root)
     codec = Codec(*load_model(run.model), exact=False)
+    if codec.model.table is not None and data is not None:
+        dataset = _read_with(codec, data)
+    dataset = dataset or load_dataset(data or settings.data, root)
     if dataset.x_shape != codec.model.x_shape:
         shapes = f"has rows of shape {dataset.x_shape}, the model takes {codec.model.x_shape}"
         raise DataError(f"{data or settings.data} {shapes}")
@@ -141,6 +144,13 @@ def open_run(path: Path, data: str | None = None, dataset: Dataset | None = None
 def encode_run(path: Path, data: str | None = None, most: int = MOST_ROWS) -> Encoded:
     """The run's model applied to its dataset's test rows, to its held-out rows where it has none, or to other data."""
     return open_run(path, data).unseen(most)
+
+
+def _read_with(codec: Codec, data: str) -> Dataset:
+    """Other data as cells under the model's own kinds and levels."""
+    table = codec.model_config.table
+    blocks = open_rows(data, columns=codec.model_config.columns, table=table).blocks()
+    return make_dataset(np.concatenate(list(blocks)), data, columns=codec.model_config.columns, table=table)
 
 
 def binarized(rows: Rows, seed: int) -> Rows:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from wiseale.evaluation import compactness, coverage, elbo, likelihood, prior_match, separation, widths
 from wiseale.evaluation.case import Case, Need, Tick
+from wiseale.evaluation.columns import columns
 from wiseale.evaluation.disentanglement import disentanglement
 from wiseale.evaluation.factor_detail import factor_detail
 from wiseale.evaluation.findings import Findings
@@ -34,6 +35,7 @@ class Part:
 PARTS = (
     Part("reconstruction", reconstruction),
     Part("reconstruction", image_quality),
+    Part("columns", columns),
     Part("match with the prior", prior_match.prior_match, ("stochastic encoder", "normal prior"), prior_match.NAMES),
     Part("likelihood", elbo.elbo, ("stochastic encoder",), elbo.NAMES),
     Part("likelihood", likelihood.likelihood, ("stochastic encoder", "normal prior"), likelihood.NAMES),

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from wiseale.evaluation.encoded import Encoded
 from wiseale.evaluation.image_quality import WINDOW, psnr, ssim
+from wiseale.likelihoods import cell_errors, mean_error
 
 
 @dataclass(frozen=True)
@@ -17,7 +18,7 @@ class RowErrors:
 
     Attributes:
         nats: −log p(x|z), (n,).
-        squared: mean squared error over the entries of x, in the network's units, (n,).
+        squared: mean squared error over the observed entries of x, in the network's units, (n,).
         psnr: peak signal-to-noise ratio in dB, (n,); None where the rows are not images.
         ssim: structural similarity, (n,); None where the rows are not images of at least 11 by 11 pixels.
         x_range: lowest and highest entry of all rows, in the user's units.
@@ -41,7 +42,7 @@ def row_errors(encoded: Encoded, codes: Tensor) -> RowErrors:
     for x, part in encoded.blocks():
         likelihood = encoded.model.decode(codes[part])
         nats.append(-likelihood.log_prob(x).double())
-        squared.append((x - likelihood.mean).square().flatten(1).double().mean(1))
+        squared.append(mean_error(cell_errors(likelihood, x).double()))
         shown, shown_hat = (encoded.codec.in_user_units(values) for values in (x, likelihood.mean))
         low, high = min(low, float(shown.min())), max(high, float(shown.max()))
         if images:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from wiseale.data.array_output import ArrayOutput, Field
 from wiseale.data.dataset import Array
-from wiseale.data.source import split_path
-from wiseale.data.stream import RowStream, open_rows
+from wiseale.data.source import file_reader, split_path
+from wiseale.data.stream import CellStream, RowStream, cell_stream, open_rows
+from wiseale.data.tables.schema import Column, TableSchema, Unseen
+from wiseale.data.tables.table import TableFile
 from wiseale.errors import DataError
+from wiseale.models import imputation
 from wiseale.models.inference import Codec
 
 Progress = Callable[[int, int | None], None]
@@ -38,6 +43,24 @@ def embed(
                 output.write(*(values for values in wanted if values is not None))
             progress(output.rows, rows.n)
     return output.rows
+
+
+def open_cells(codec: Codec, spec: str, unseen: Unseen = "error") -> CellStream:
+    """A table in a CSV or Parquet file, for :func:`impute`."""
+    path, settings = split_path(spec)
+    if not path.is_file():
+        raise DataError(f"no file {path}: check the path")
+    reader = file_reader(path, settings)
+    if not isinstance(reader, TableFile):
+        raise DataError(f"{path.name} is not a .csv or .parquet table: only those have missing cells to fill")
+    made_of = codec.model_config
+    if len(made_of.x_shape) != 1:
+        raise DataError(f"the model takes rows of shape {made_of.x_shape}, not tables")
+    table = made_of.table
+    if table is None:
+        names = made_of.columns or tuple(str(i + 1) for i in range(made_of.x_shape[0]))
+        table = TableSchema(tuple(Column(name, "number") for name in names))
+    return cell_stream(reader, path, table, unseen)
 
 
 def open_codes(codec: Codec, spec: str) -> RowStream:
@@ -75,12 +98,61 @@ def sample(codec: Codec, n: int, out: Path, *, seed: int = 0, noise: bool = Fals
 
 def _write_x(codec: Codec, blocks: Iterable[Array], out: Path, n: int | None, progress: Progress) -> int:
     shape = codec.model.x_shape
+    table = codec.model_config.table
     columns = codec.model_config.columns or tuple(f"x{k}" for k in range(shape[0]))
-    with ArrayOutput(out, [Field("x", shape, codec.dtype, columns)]) as output:
+    fields = [Field("x", shape, codec.dtype, columns)] if table is None else _fields(table)
+    with ArrayOutput(out, fields) as output:
         for block in blocks:
-            output.write(block)
+            output.write(*([block] if table is None else _cells(table, block)))
             progress(output.rows, n)
     return output.rows
+
+
+def impute(codec: Codec, cells: CellStream, out: Path, *, progress: Progress) -> int:
+    """Write a table with its missing cells filled, everything else as it was; the number of cells filled."""
+    chosen, filled = cells.chosen, 0
+    names = [chosen.names[i] or str(i + 1) for i in range(len(chosen.names))]
+    places = {i: k for k, i in enumerate(chosen.features)} | {i: k for k, i in enumerate(chosen.labels)}
+    fields = [Field(name, (), np.dtype(object), (name,)) for name in names]
+    with ArrayOutput(out, fields) as output:
+        for block, raw in cells.blocks():
+            parts = [imputation.impute(codec, block.values[part]) for part in codec.blocks(len(raw))]
+            answers = _cells(cells.table, np.concatenate(parts))
+            columns = []
+            for i in range(len(names)):
+                if i in chosen.labels:
+                    columns.append(_objects(raw.labels[places[i]]))
+                    continue
+                written, gone = raw.columns[places[i]], np.isnan(block.values[:, places[i]])
+                column = _objects(written.shown_values(cells.table.columns[places[i]].has_levels))
+                column[gone] = answers[places[i]][gone]
+                filled += int(gone.sum())
+                columns.append(column)
+            output.write(*columns)
+            progress(output.rows, None)
+    return filled
+
+
+def _fields(table: TableSchema) -> list[Field]:
+    """One column of Python values for each of the table's."""
+    return [Field(column.name, (), np.dtype(object), (column.name,)) for column in table.columns]
+
+
+def _cells(table: TableSchema, x: Array) -> list[Array]:
+    """Numbers (n, C) as the table's own values, column by column; whole numbers as integers."""
+    columns: list[Array] = []
+    for i, column in enumerate(table.columns):
+        values = column.decode(np.asarray(x[:, i], np.float64))
+        whole = not values.dtype.hasobject and bool(np.all(values == np.round(values.astype(np.float64))))
+        rounded = whole and (column.whole or column.has_levels or column.kind != "number")
+        columns.append(_objects([int(value) for value in values] if rounded else values.tolist()))
+    return columns
+
+
+def _objects(values: Sequence[Any]) -> npt.NDArray[np.object_]:
+    result = np.empty(len(values), object)
+    result[:] = values
+    return result
 
 
 def code_names(latent_dim: int) -> tuple[str, ...]:

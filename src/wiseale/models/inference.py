@@ -17,7 +17,7 @@ from wiseale.data.dataset import Array, Reading
 from wiseale.data.reading import interpret
 from wiseale.divergences import kl_posterior_prior
 from wiseale.errors import DataError, RunError
-from wiseale.likelihoods import check_support
+from wiseale.likelihoods import cell_errors, check_support, mean_error
 from wiseale.models.model_file import ModelConfig, load_model
 from wiseale.networks.model import Model
 from wiseale.objectives.terms import Objective
@@ -38,8 +38,8 @@ _DRAWN_ROWS = 1024  # codes drawn with one key, so that the first n samples do n
 class Codes:
     """Posterior means (n, d_z); standard deviations, None for a deterministic encoder; errors (n,) where asked for.
 
-    An error is the mean over the entries of x of (x − x_hat)², from z = mu and in standardised units, so that every
-    column counts alike.
+    An error is the mean over the observed entries of x of (x − x_hat)², from z = mu and in standardised units, so that
+    every column counts alike; for the entries of categories and counts see :meth:`wiseale.likelihoods.Table.errors`.
     """
 
     mu: Numbers
@@ -59,7 +59,8 @@ class Codec:
         exact: False computes tables in float32 too, as in training; enough for means over many rows.
 
     Attributes:
-        dtype: the precision of the computation, and the type of x_hat.
+        network: the model in the precision of the computation.
+        dtype: that precision, and the type of x_hat.
     """
 
     def __init__(self, model: Model, model_config: ModelConfig, *, exact: bool = True) -> None:
@@ -69,7 +70,7 @@ class Codec:
         exact = exact and len(model.x_shape) == 1 and self._device.type != "mps"  # which has no float64
         self._torch_dtype = torch.float64 if exact else torch.float32
         self.dtype: np.dtype[np.floating] = np.dtype(np.float64) if exact else np.dtype(np.float32)
-        self._network = copy.deepcopy(model).to(self._torch_dtype) if exact else model
+        self.network = copy.deepcopy(model).to(self._torch_dtype) if exact else model
 
     def __reduce__(self) -> tuple[type[Codec], tuple[Model, ModelConfig]]:
         return type(self), (self.model, self.model_config)
@@ -88,7 +89,7 @@ class Codec:
     @torch.no_grad()
     def posterior(self, x: Tensor) -> Posterior:
         """q(z|x) of rows in the network's units."""
-        return self._network.encode(x)
+        return self.network.encode(x)
 
     def in_user_units(self, x: Tensor) -> Tensor:
         """x on the CPU, from the network's units to the user's; a large offset is added in float64."""
@@ -102,14 +103,20 @@ class Codec:
         sigma = None if isinstance(posterior, PointPosterior) else posterior.sigma.cpu().numpy()
         errors = None
         if error:
-            x_hat = self._network.decode(posterior.mu).mean
-            errors = (x - x_hat).flatten(1).square().mean(1).cpu().numpy()
+            errors = mean_error(cell_errors(self.network.decode(posterior.mu), x)).cpu().numpy()
         return Codes(posterior.mu.cpu().numpy(), sigma, errors)
+
+    @torch.inference_mode()
+    def cell_errors(self, stored: Array) -> Numbers:
+        """The error of every entry of x, ``(n, *x_shape)``, from z = mu; NaN where a cell is missing."""
+        x = self.read(stored)
+        errors: Numbers = cell_errors(self.network.decode(self.posterior(x).mu), x).cpu().numpy()
+        return errors
 
     @torch.inference_mode()
     def decode(self, z: Array) -> Numbers:
         """E[x|z] in the user's units, (n, *x_shape), for codes (n, d_z)."""
-        return self._write(self._network.decode(self._tensor(z)).mean)
+        return self._write(self.network.decode(self._tensor(z)).mean)
 
     @torch.inference_mode()
     def elbo(self, stored: Array) -> Numbers:
@@ -124,7 +131,7 @@ class Codec:
         half = standard_normal((SCORE_DRAWS // 2, self.model.latent_dim), 0, "evaluate").to(x)
         log_likelihood = torch.zeros(len(x), dtype=x.dtype, device=x.device)
         for epsilon in torch.cat([half, -half]):
-            likelihood = self._network.decode(posterior.sample(epsilon.expand(len(x), -1)))
+            likelihood = self.network.decode(posterior.sample(epsilon.expand(len(x), -1)))
             log_likelihood += likelihood.log_prob(x)
         log_jacobian = self.model.units.log_jacobian(self.model.x_shape)
         return (log_likelihood / SCORE_DRAWS - kl_posterior_prior(posterior) + log_jacobian).cpu().numpy()
@@ -135,7 +142,7 @@ class Codec:
         for block, start in enumerate(range(0, n, _DRAWN_ROWS)):
             z = draw_prior(self.model, _DRAWN_ROWS, generator(seed, "sample", block, 0))[: n - start]
             for part in self.blocks(len(z)):
-                likelihood = self._network.decode(self._tensor(z[part].numpy()))
+                likelihood = self.network.decode(self._tensor(z[part].numpy()))
                 drawn = likelihood.mean
                 if noise:
                     drawn = likelihood.sample(generator(seed, "sample", block, 1 + part.start))

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from wiseale import config, registry
 from wiseale.data.dataset import Reading
+from wiseale.data.tables.schema import TableSchema
 from wiseale.errors import ModelFileError, WiseAleError
 from wiseale.models.tensor_files import TensorHeader, header_of, misfit, read_header, read_tensors, write_tensors
 from wiseale.networks.model import GenericNetwork, Model, Standardizer, seeded
@@ -21,8 +22,8 @@ from wiseale.platform.atomic_files import MANIFEST, read_manifest, verify_file, 
 from wiseale.platform.json_files import parse_table, read_text, record, to_json
 from wiseale.platform.machine import require_memory
 
-FORMAT, VERSION = "wiseale model", 2
-"""Version 1 had no linear path beside the network; it is read as ``start=none``."""
+FORMAT, VERSION = "wiseale model", 3
+"""Version 1 had no linear path beside the network; it is read as ``start=none``. Version 2 had no kinds of columns."""
 
 WEIGHTS, CONFIG, CARD = "model.safetensors", "config.json", "README.md"
 CARD_MARK = "library_name: wiseale"
@@ -44,6 +45,7 @@ class ModelConfig:
         reading: how stored numbers become x.
         columns: names of a table's features, in order; empty where they have none.
         data_fingerprint: of what it was trained on; empty where that is not known.
+        table: kinds of a table's columns, where they are not numbers alone.
     """
 
     network: str
@@ -56,6 +58,7 @@ class ModelConfig:
     reading: Reading = "values"
     columns: tuple[str, ...] = ()
     data_fingerprint: str = ""
+    table: TableSchema | None = None
 
     def build(self) -> Model:
         """The model with fresh weights."""
@@ -217,15 +220,17 @@ def _read_config(path: Path) -> ModelConfig:
         raise ModelFileError(f"{path} does not describe a wiseale model") from None
     if kind != FORMAT:
         raise ModelFileError(f"{path} describes a {str(kind)[:40]!r}, not a {FORMAT!r}")
-    if type(version) is not int or version not in (1, VERSION):
+    if type(version) is not int or version not in range(1, VERSION + 1):
         known = f"this wiseale reads versions 1 to {VERSION}: upgrade wiseale"
         raise ModelFileError(f"{path} has version {str(version)[:40]}, {known}")
     if version == 1 and isinstance(network := settings.get("network"), str):
         settings["network"] = _without_linear_path(network)
     try:
+        if settings.get("table") is not None:
+            settings["table"] = TableSchema.from_values(settings["table"])
         model_config = record(ModelConfig, settings)
         model_config.check()
-    except ValueError as error:
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise ModelFileError(f"{path} does not follow the schema of version {version}: {error}") from None
     return model_config
 

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from wiseale.config import Settings, setting
-from wiseale.likelihoods import Likelihood, LikelihoodFamily
+from wiseale.likelihoods import LearnedTable, Likelihood, LikelihoodFamily
 from wiseale.networks.initial_weights import Init, initialise
 from wiseale.networks.linear_path import LinearPath, zero_last_layer
 from wiseale.posterior import PointPosterior, Posterior
@@ -192,7 +192,14 @@ class Model(nn.Module):
         stochastic: bool = True,
     ) -> None:
         super().__init__()
-        pair = network.pair(x_shape, latent_dim)
+        built = family.build(x_shape)
+        table = built if isinstance(built, LearnedTable) else None
+        if table is None:
+            pair = network.pair(x_shape, latent_dim)
+        else:  # the encoder sees features and which cells were observed, the decoder returns one entry per feature
+            outputs = (table.layout.size,)
+            ends = network.pair((outputs[0] + x_shape[0],), latent_dim), network.pair(outputs, latent_dim)
+            pair = Pair(ends[0].body, ends[0].features, ends[1].decoder)
         self.x_shape = x_shape
         self.latent_dim = latent_dim
         self.body = pair.body
@@ -204,23 +211,43 @@ class Model(nn.Module):
             else PointHead(pair.features, latent_dim)
         )
         self.decoder = pair.decoder
-        self.linear = LinearPath(x_shape, latent_dim) if network.has_linear_path else None
-        self.family: LikelihoodFamily = family.build(x_shape)
+        path_shape = x_shape if table is None else outputs
+        self.linear = LinearPath(path_shape, latent_dim) if network.has_linear_path else None
+        self.family: LikelihoodFamily = built
         for part in (self.body, self.decoder):
             initialise(part, network.init)
         self.head.initialise(network.init)
         self.units: Standardizer = IdentityStandardizer()
         self.prior: nn.Module | None = None
 
+    @property
+    def table(self) -> LearnedTable | None:
+        """The family where x is the cells of a table with kinds of columns, else None."""
+        return self.family if isinstance(self.family, LearnedTable) else None
+
     def encode(self, x: Tensor) -> Posterior:
         """q(z|x) for a batch (M, *x_shape)."""
-        posterior: Posterior = self.head(self.body(x), self.linear.encode(x) if self.linear else 0.0)
+        seen = features = self.features(x)
+        if self.table is not None:
+            seen = torch.cat([features, (~x.isnan()).to(features)], 1)
+        posterior: Posterior = self.head(self.body(seen), self.linear.encode(features) if self.linear else 0.0)
         return posterior
+
+    def features(self, x: Tensor) -> Tensor:
+        """What the linear path sees of a batch: x itself, of a table's cells one entry per number and level."""
+        if self.table is None:
+            return x
+        features: Tensor = self.table.features(x)
+        return features
 
     def decode(self, z: Tensor) -> Likelihood:
         """p(x|z) for a batch of codes (M, d_z)."""
+        return self.family(self.decode_output(z))
+
+    def decode_output(self, z: Tensor) -> Tensor:
+        """The parameters of p(x|z): what the decoder returns for a batch of codes."""
         output = self.decoder(z)
-        return self.family(_full_precision(output + self.linear.decode(z) if self.linear else output))
+        return _full_precision(output + self.linear.decode(z) if self.linear else output)
 
     def encoder_parameters(self) -> list[nn.Parameter]:
         """The parameters that the posteriors depend on."""

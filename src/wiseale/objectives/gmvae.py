@@ -101,7 +101,7 @@ class MixturePrior(nn.Module):
 
     def encode_w(self, x: Tensor) -> Posterior:
         """q(w|x) for a batch (M, *x_shape)."""
-        posterior: Posterior = self.w_head(self.w_body(x))
+        posterior: Posterior = self.w_head(self.w_body(x.nan_to_num()))  # a table's missing cells are NaN
         return posterior
 
     def components(self, w: Tensor) -> tuple[Tensor, Tensor]:

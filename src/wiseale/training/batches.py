@@ -128,10 +128,25 @@ def fit_units(dataset: Dataset, index: npt.NDArray[np.int64]) -> Standardizer:
     """Mean and scale of the training rows as ``dataset.scaling`` asks; a constant column keeps its scale."""
     if dataset.scaling == "none":
         return IdentityStandardizer()
+    if dataset.table is not None:
+        return _cell_units(dataset, index)
     mean, variance = _moments(dataset.train, index, per_entry=dataset.scaling == "columns")
     scale = np.sqrt(variance)
     scale = np.where(scale > 1e-12 * np.maximum(np.abs(mean), 1e-300), scale, 1.0)
     return Standardizer(torch.from_numpy(np.asarray(mean)), torch.from_numpy(np.asarray(scale)))
+
+
+def _cell_units(dataset: Dataset, index: npt.NDArray[np.int64]) -> Standardizer:
+    """Mean and scale of the observed numbers; levels and counts, and columns never observed here, stay as they are."""
+    assert dataset.table is not None
+    mean, scale = np.zeros(dataset.x_shape), np.ones(dataset.x_shape)
+    for i in np.flatnonzero(dataset.table.numbers):
+        cells = np.asarray(dataset.train.x[index, i], np.float64)
+        cells = cells[~np.isnan(cells)]
+        if len(cells):
+            mean[i], spread = cells.mean(), cells.std()
+            scale[i] = spread if spread > 1e-12 * max(abs(mean[i]), 1e-300) else 1.0
+    return Standardizer(torch.from_numpy(mean), torch.from_numpy(scale))
 
 
 def _moments(

@@ -21,6 +21,7 @@ from wiseale.processes.world import ALONE, World
 from wiseale.randomness import Purpose, generator, permutation, standard_normal
 from wiseale.training.adversary import adversarial_steps, adversarial_turns
 from wiseale.training.batches import Batches
+from wiseale.training.hidden_cells import hide_cells
 from wiseale.training.learner import Learner, snapshot
 from wiseale.training.plan import Plan
 from wiseale.training.records import TimedEpochRecord
@@ -143,15 +144,16 @@ def _terms(learner: Learner, x: Tensor, plan: Plan, purpose: Purpose, counter: i
     model, world = learner.model, batch_world()
     size = len(x) * world.size
     noise = standard_normal((size, model.latent_dim), plan.seed, purpose, counter).to(x.device, non_blocking=True)
+    seen = x if purpose != "noise" else hide_cells(model, x, size, world.part(size), plan.seed, counter)
     with torch.autocast(x.device.type, torch.bfloat16, enabled=plan.bf16):
         if world.size > 1 and learner.objective.couples_batch:
-            own = model.encode(x)
+            own = model.encode(seen)
             everyone = _gather_async(own)  # on its way while the decoder works
             likelihood = model.decode(own.sample(noise[world.part(size)]))
             posterior = everyone()
             z = posterior.sample(noise)
         else:
-            posterior, z, likelihood = model(x, noise[world.part(size)])
+            posterior, z, likelihood = model(seen, noise[world.part(size)])
     draws = generator(plan.seed, "objective", counter)
     return learner.objective(x, posterior, z, likelihood, generator=draws), posterior
 

@@ -20,7 +20,7 @@ from wiseale.training.batches import Batches, fit_units
 from wiseale.training.learner import Learner
 from wiseale.training.plan import Plan, make_plan, split_rows
 from wiseale.training.records import RunFacts
-from wiseale.training.start import start_at_pca
+from wiseale.training.start import fit_features, start_at_pca
 
 
 @dataclass
@@ -54,6 +54,7 @@ class Work:
             stochastic=objective.stochastic,
             reading=dataset.train.reading,
             columns=dataset.columns,
+            table=dataset.table,
             data_fingerprint=dataset.fingerprint,
         )
         with seeded(derive_seed(resolved.seed, "weights")):
@@ -84,6 +85,8 @@ class Work:
             )
 
         train, held_out = batches(train_rows), batches(held_rows) if len(held_rows) else None
+        if model.table is not None:
+            fit_features(model, train, resolved.seed)
         if model.linear is not None:
             start_at_pca(model, train, resolved.seed)
         return cls(learner, train, held_out, plan, model_config, facts, world)

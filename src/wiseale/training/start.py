@@ -81,7 +81,8 @@ def start_at_pca(model: Model, rows: Batches, seed: int) -> None:
     at whitened components, s_k = λ_k and σ = 0.
     """
     assert model.linear is not None
-    x = _sample(rows, math.prod(model.x_shape), seed)
+    cells = _sample(rows, math.prod(model.x_shape), seed)
+    x = cells if model.table is None else model.table.features(cells.to(model.table.features.shift)).cpu().double()
     found = principal_components(x, model.latent_dim)
     noise = model.family.start_noise(found.residual)
     sizes = found.variances if not model.stochastic else (found.variances - noise).clamp_min(0)
@@ -89,7 +90,7 @@ def start_at_pca(model: Model, rows: Batches, seed: int) -> None:
     weights = (found.directions * (sizes.sqrt() / spread.clamp_min(1e-12))).T
     loadings = found.directions * sizes.sqrt()
     codes = (x - found.mean) @ weights.T
-    decoder, bias = model.family.start_decoder(found.mean, loadings, x, codes)
+    decoder, bias = model.family.start_decoder(found.mean, loadings, cells, codes)
 
     model.linear.encoder.weight.copy_(weights)
     model.linear.encoder.bias.copy_(-weights @ found.mean)
@@ -97,6 +98,14 @@ def start_at_pca(model: Model, rows: Batches, seed: int) -> None:
     model.linear.decoder.bias.copy_(bias)
     model.head.start_at((noise / spread.clamp_min(1e-12)).sqrt())
     zero_last_layer(model.decoder)
+
+
+@torch.no_grad()
+def fit_features(model: Model, rows: Batches, seed: int) -> None:
+    """Centre and scale what the encoder sees of a table's cells by the training rows."""
+    assert model.table is not None
+    features = model.table.features
+    features.fit(_sample(rows, math.prod(model.x_shape), seed).to(features.shift))
 
 
 def _sample(rows: Batches, entries: int, seed: int) -> Tensor:

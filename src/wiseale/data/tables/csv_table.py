@@ -14,13 +14,14 @@ import numpy as np
 
 from wiseale.config import setting
 from wiseale.data.dataset import Array
+from wiseale.data.tables.blocks import Block, CellError, RawBlock, place
 from wiseale.data.tables.columns import Selection
 from wiseale.data.tables.csv_form import Form, find_form
-from wiseale.data.tables.table import Block, Reader, TableFile, place
+from wiseale.data.tables.raw import MISSING_WORDS, RawColumn
+from wiseale.data.tables.table import Reader, TableFile
 from wiseale.errors import DataError
 
 _CELLS = 1 << 16  # numbers in a block
-_MISSING = {"", "-", "--", "?", "na", "n/a", "#n/a", "nan", "null", "none", "missing"}
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,20 @@ class _CsvReader:
     form: Form
 
     def __call__(self, chosen: Selection) -> Iterator[Block]:
+        n = 0
+        for cells, labels, lines in self._read(chosen):
+            yield Block(self._numbers(cells, chosen, n, lines), labels, lines)
+            n += len(lines)
+
+    def raw(self, chosen: Selection) -> Iterator[RawBlock]:
+        width = len(chosen.features)
+        for cells, labels, lines in self._read(chosen):
+            written = [None if cell.strip().lower() in MISSING_WORDS else cell.strip() for cell in cells]
+            columns = [RawColumn(written[i::width], parse=self.form.numbers) for i in range(width)]
+            yield RawBlock(columns, labels, lines)
+
+    def _read(self, chosen: Selection) -> Iterator[tuple[list[str], list[list[str]], list[int]]]:
+        """Cells (rows · features), cells of the label columns and lines, block by block."""
         try:
             with self.path.open(encoding="utf-8-sig", newline="") as file:
                 yield from self._blocks(file, chosen)
@@ -53,9 +68,9 @@ class _CsvReader:
         except OSError as error:
             raise DataError(f"cannot read {self.path}: {error.strerror}") from None
 
-    def _blocks(self, file: TextIO, chosen: Selection) -> Iterator[Block]:
+    def _blocks(self, file: TextIO, chosen: Selection) -> Iterator[tuple[list[str], list[list[str]], list[int]]]:
         pick, most = _picker(chosen.features), max(1, _CELLS // len(chosen.features))
-        records, n = self._records(file, chosen.file), 0
+        records = self._records(file, chosen.file)
         while True:
             cells: list[str] = []
             lines: list[int] = []
@@ -67,8 +82,7 @@ class _CsvReader:
                     label.append(record[column].strip())
             if not lines:
                 return
-            yield Block(self._numbers(cells, chosen, n, lines), labels, lines)
-            n += len(lines)
+            yield cells, labels, lines
 
     def _numbers(self, cells: list[str], chosen: Selection, n: int, lines: list[int]) -> Array:
         """The cells (rows · features) of rows from the n-th on, as numbers (rows, features)."""
@@ -77,7 +91,7 @@ class _CsvReader:
             return np.array(self.form.numbers(cells)).reshape(-1, width)
         except ValueError:
             row = next(i for i, cell in enumerate(cells) if not self.form.is_number(cell)) // width
-        raise DataError(self._not_a_number(chosen, cells[row * width : (row + 1) * width], n + row, lines[row]))
+        raise CellError(self._not_a_number(chosen, cells[row * width : (row + 1) * width], n + row, lines[row]))
 
     def _records(self, file: TextIO, name: str) -> Iterator[tuple[int, list[str]]]:
         """Line and cells of each row of data; a row of another width is refused, empty lines are skipped."""
@@ -107,11 +121,11 @@ class _CsvReader:
             return f"{where} has a line break in {named}: a quote before it may not be closed"
         if not cell:
             return f"{where} has an empty cell in {named}: fill or drop it; wiseale does not guess"
-        if cell.lower() in _MISSING:
+        if cell.lower() in MISSING_WORDS:
             return f"{where} has {cell!r} in {named}: fill or drop it; wiseale does not guess"
         if self.form.decimal == "point" and self.form.is_number(cell.replace(",", ".", 1)):
             return f"{where} has {cell!r} in {named}: say decimal=comma if that is a number"
-        columns = chosen.spelled(i for i in wrong if held[i].lower() not in _MISSING)
+        columns = chosen.spelled(i for i in wrong if held[i].lower() not in MISSING_WORDS)
         shown = cell if len(cell) <= 40 else f"{cell[:40]}…"
         return (
             f"{where} has {shown!r} in {named}, which is not a number: "

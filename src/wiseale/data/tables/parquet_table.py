@@ -9,8 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from wiseale.data.tables.arrow_columns import raw_column
+from wiseale.data.tables.blocks import Block, CellError, RawBlock, place
 from wiseale.data.tables.columns import Selection
-from wiseale.data.tables.table import Block, Reader, TableFile, place
+from wiseale.data.tables.table import Reader, TableFile
 from wiseale.errors import DataError
 
 _ROWS = 1 << 16  # in a batch
@@ -19,7 +21,7 @@ _PANDAS_INDEX = "__index_level_"  # pandas stores its index under such names
 
 @dataclass(frozen=True)
 class ParquetFile(TableFile):
-    """Numbers in a Parquet file's columns."""
+    """The columns of a Parquet file."""
 
     def open(self, path: Path) -> tuple[Sequence[str], Reader]:
         """Read the file's schema."""
@@ -44,7 +46,7 @@ class _ParquetReader:
         wrong = [i for i in chosen.features if not _is_numeric(types.field(chosen.names[i]).type)]
         if wrong:
             held = types.field(chosen.names[wrong[0]]).type
-            raise DataError(
+            raise CellError(
                 f"column {chosen.called(wrong[:1])} of {chosen.file} holds {held}, not numbers: leave it out with "
                 f"drop={chosen.spelled(wrong)}, or colour plots by it with labels={chosen.spelled(wrong[:1])}"
             )
@@ -58,6 +60,15 @@ class _ParquetReader:
                 labels = [_words(batch.column(chosen.names[i])) for i in chosen.labels]
                 yield Block(values, labels)
                 row += len(batch)
+        except _damage():
+            raise DataError(f"{chosen.file} is damaged: write it again") from None
+
+    def raw(self, chosen: Selection) -> Iterator[RawBlock]:
+        names = [chosen.names[i] for i in dict.fromkeys(chosen.features + chosen.labels)]
+        try:
+            for batch in self.file.iter_batches(_ROWS, columns=names):
+                labels = [_words(batch.column(chosen.names[i])) for i in chosen.labels]
+                yield RawBlock([raw_column(batch.column(chosen.names[i])) for i in chosen.features], labels)
         except _damage():
             raise DataError(f"{chosen.file} is damaged: write it again") from None
 
@@ -81,7 +92,7 @@ def _numbers(column: Any, chosen: Selection, i: int, start: int) -> Any:
     if column.null_count:
         row = start + int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
         where = place(chosen, row, None)
-        raise DataError(
+        raise CellError(
             f"{where} has an empty cell in column {chosen.called([i])}: fill or drop it; wiseale does not guess"
         )
     return column.cast("float64").to_numpy(zero_copy_only=False)

@@ -1,0 +1,241 @@
+"""Which kind each column of a table is: said by the user, or decided from its type and what it holds."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from wiseale.data.dataset import Array
+from wiseale.data.tables.raw import RawColumn, as_word
+from wiseale.data.tables.schema import Column, Level, TableSchema
+from wiseale.errors import ConfigError, DataError
+
+Asked = Literal["number", "binary", "category", "count", "ignore"]
+"""Kinds a user can ask for; whether a count is Poisson or negative binomial is decided from the data."""
+
+MOST_LEVELS = 1_000
+"""Levels of a category at the most."""
+
+_LIKELY_LEVELS = 256  # words with more levels are not taken for a category unless the user says so
+_SURE_LEVELS = 20  # with at most this many they are, however few rows there are
+_HIGHEST_COUNT = 1_000
+_MONTH = r"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
+_DATE = re.compile(
+    r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([ T].*)?|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}"
+    rf"|{_MONTH} \d{{1,2}},? \d{{2,4}}|\d{{1,2}}[- ]{_MONTH}[- ]\d{{2,4}}",
+    re.IGNORECASE,
+)
+
+
+def parse_kinds(text: str | Mapping[str, str]) -> dict[str, Asked]:
+    """``price:number,colour:category`` as a mapping; a mapping is checked alike.
+
+    >>> parse_kinds("price:number,colour:category")
+    {'price': 'number', 'colour': 'category'}
+    """
+    if not isinstance(text, str):
+        pairs = [(str(name), str(kind)) for name, kind in text.items()]
+    else:
+        pairs = []
+        for item in (item for item in text.split(",") if item.strip()):
+            name, colon, kind = item.rpartition(":")
+            if not colon or not name.strip():
+                raise ConfigError(
+                    f"column kinds must be of the form price:number,colour:category, got {item.strip()!r}"
+                )
+            pairs.append((name.strip(), kind.strip()))
+    for name, kind in pairs:
+        if kind not in get_args(Asked):
+            raise ConfigError(f'column "{name}" cannot be {kind!r}: the kinds are {", ".join(get_args(Asked))}')
+    return dict(pairs)  # type: ignore[arg-type]
+
+
+@dataclass
+class Facts:
+    """What a column holds, gathered block by block."""
+
+    rows: int = 0
+    numbers: int = 0
+    words: int = 0
+    whole: bool = True
+    low: float = math.inf
+    high: float = -math.inf
+    total: float = 0.0
+    counting: bool = True  # 1, 2, 3, … from any start
+    levels: dict[str, None] = field(
+        default_factory=dict
+    )  # different values as text; one more than the most at the most
+    first_word: tuple[int, str] | None = None
+    first_missing: int | None = None
+    column: RawColumn | None = None
+    _last: float = math.nan
+
+    def add(self, column: RawColumn) -> None:
+        """Look at the next cells."""
+        self.column = self.column or replace(column, values=column.values[:0])
+        values, wrong = column.as_numbers()
+        missing = column.missing()
+        if self.first_missing is None and missing.any():
+            self.first_missing = self.rows + int(np.argmax(missing))
+        if wrong is not None and self.first_word is None:
+            self.first_word = (self.rows + wrong, column.shown(wrong))
+        present = values[~np.isnan(values)]
+        self.numbers += len(present)
+        self.words += int((~missing).sum()) - len(present)
+        if len(present):
+            self.whole &= bool((present == np.floor(present)).all())
+            self.low, self.high = min(self.low, float(present.min())), max(self.high, float(present.max()))
+            self.total += float(present.sum())
+            steps = np.diff(np.concatenate([[self._last] if self.rows else [], values]))
+            self.counting &= bool((steps == 1).all())
+            self._last = float(values[-1])
+        self.rows += len(column)
+        if len(self.levels) <= MOST_LEVELS:
+            words = (
+                column.words() if wrong is not None else map(as_word, np.unique(present)[: MOST_LEVELS + 1].tolist())
+            )
+            for value in words:
+                if value is not None and len(self.levels) <= MOST_LEVELS:
+                    self.levels[value] = None
+
+    @property
+    def observed(self) -> int:
+        """Cells that are not missing."""
+        return self.numbers + self.words
+
+
+@dataclass(frozen=True)
+class Ignored:
+    """A column that is not learned from, and why."""
+
+    name: str
+    reason: str
+
+
+def decide(name: str, facts: Facts, asked: Asked | None, where: Callable[[int], str]) -> Column | Ignored:
+    """The kind of a column; ``where(row)`` names a row in errors."""
+    column = facts.column
+    assert column is not None
+    if asked == "ignore":
+        return Ignored(name, "as you said")
+    if column.holds == "nested values":
+        raise DataError(f'column "{name}" holds nested values ({column.dtype}): say {name}:ignore, or flatten it')
+    if column.holds == "dates":
+        if asked is not None:
+            raise DataError(f'column "{name}" holds dates, not a {asked}: turn them into numbers, or say {name}:ignore')
+        return Ignored(name, "dates")
+    if facts.observed == 0:
+        raise DataError(f'column "{name}" is empty, all {facts.rows:,} cells are missing: say {name}:ignore')
+    made = Column(name, "number", whole=facts.numbers > 0 and facts.whole, dtype=column.dtype, ordered=column.ordered)
+    if asked in ("number", "count"):
+        return _as_number(made, facts, asked, where)
+    if asked in ("binary", "category"):
+        return _as_levels(made, facts, asked)
+    if column.categories is not None:
+        return _as_levels(made, facts, "binary" if len(column.categories) == 2 else "category")
+    if facts.words:
+        return _from_words(made, facts, where)
+    if column.boolean or set(facts.levels) == {"0", "1"}:
+        return _as_levels(made, facts, "binary")
+    named = not name.isdecimal()  # a column without a name is somebody's choice already
+    if named and facts.whole and facts.counting and facts.numbers == facts.rows > _SURE_LEVELS:
+        return Ignored(name, "row numbers")
+    if _looks_counted(facts):
+        return replace(made, kind="poisson")
+    return made
+
+
+def _looks_counted(facts: Facts) -> bool:
+    """Whole numbers from 0 on, few of them large."""
+    mean = facts.total / facts.numbers
+    return facts.whole and facts.low == 0 and 3 <= facts.high <= _HIGHEST_COUNT and mean < facts.high / 3
+
+
+def _as_number(made: Column, facts: Facts, asked: Asked, where: Callable[[int], str]) -> Column:
+    if facts.first_word is not None:
+        row, cell = facts.first_word
+        raise DataError(f'{where(row)} has {cell} in column "{made.name}", not a {asked}')
+    if asked == "count" and not (facts.whole and facts.low >= 0):
+        raise DataError(f'column "{made.name}" holds numbers from {facts.low:g} that are no counts: say number')
+    return replace(made, kind="poisson" if asked == "count" else "number")
+
+
+def _as_levels(made: Column, facts: Facts, asked: Asked) -> Column:
+    column = facts.column
+    assert column is not None
+    levels: tuple[Level, ...]
+    if column.boolean:
+        levels = (False, True)
+    elif column.categories is not None:
+        levels = tuple(value if isinstance(value, str) else as_word(value) for value in column.categories)
+        if not facts.words:
+            levels = tuple(_level(value) for value in column.categories)
+    elif facts.words:
+        levels = tuple(sorted(facts.levels))
+    else:
+        levels = tuple(sorted(_level(float(value)) for value in facts.levels))
+    if len(levels) > MOST_LEVELS:
+        raise DataError(
+            f'column "{made.name}" has more than {MOST_LEVELS:,} levels: say {made.name}:ignore, or merge levels'
+        )
+    if asked == "binary" and len(levels) != 2:
+        raise DataError(f'column "{made.name}" has {len(levels)} levels, and binary needs 2: say {made.name}:category')
+    return replace(made, kind="binary" if asked == "binary" else "category", levels=levels, whole=False)
+
+
+def _level(value: Any) -> Level:
+    number = float(value)
+    return int(number) if number.is_integer() and abs(number) < 1e15 else number
+
+
+def _from_words(made: Column, facts: Facts, where: Callable[[int], str]) -> Column | Ignored:
+    name, count = made.name, len(facts.levels)
+    assert facts.first_word is not None
+    row, cell = facts.first_word
+    if any("\n" in level for level in facts.levels):
+        raise DataError(f'{where(row)} has a line break in column "{name}": a quote before it may not be closed')
+    commas = [level for level in facts.levels if re.fullmatch(r"[-+]?\d+,\d+", level)]
+    if commas:
+        raise DataError(f'{where(row)} has {commas[0]!r} in column "{name}": say decimal=comma if that is a number')
+    if facts.numbers:
+        raise DataError(
+            f'{where(row)} has {cell} in column "{name}", which also holds numbers: '
+            f"correct it, or say {name}:category or {name}:ignore"
+        )
+    if sum(bool(_DATE.fullmatch(level)) for level in facts.levels) > 0.9 * count:
+        return Ignored(name, "dates")
+    if count <= _SURE_LEVELS or (count <= _LIKELY_LEVELS and count <= facts.observed / 2):
+        return _as_levels(made, facts, "binary" if count == 2 else "category")
+    if count == facts.observed or count > MOST_LEVELS:
+        return Ignored(name, "an identifier or free text")
+    return Ignored(name, f"{count} levels in {facts.observed:,} rows, too many to guess that it is a category")
+
+
+def choose_counts(schema: TableSchema, x: Array) -> TableSchema:
+    """Poisson or negative binomial for each count, by which gives the odd rows, fitted on the even ones, more nats."""
+    columns = list(schema.columns)
+    for i, column in enumerate(columns):
+        if column.kind in ("poisson", "negative_binomial"):
+            columns[i] = replace(column, kind="negative_binomial" if _overdispersed(x[:, i]) else "poisson")
+    return replace(schema, columns=tuple(columns))
+
+
+def _overdispersed(cells: npt.NDArray[Any]) -> bool:
+    fitted, judged = cells[::2], cells[1::2]
+    fitted, judged = fitted[~np.isnan(fitted)], judged[~np.isnan(judged)]
+    if len(fitted) < 2 or len(judged) == 0:
+        return False
+    mean, variance = max(float(fitted.mean()), 1e-3), float(fitted.var())
+    if variance <= mean:
+        return False
+    from scipy import stats  # slow to import, and few tables have counts
+
+    r = mean**2 / (variance - mean)
+    negative_binomial = stats.nbinom.logpmf(judged, r, r / (r + mean)).sum()
+    return bool(negative_binomial > stats.poisson.logpmf(judged, mean).sum())

@@ -1,0 +1,30 @@
+"""A matrix of numbers with NaN for missing cells, as a table of unnamed columns."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from wiseale.data.dataset import Array
+from wiseale.data.finite import row_blocks
+from wiseale.data.tables.blocks import gather
+from wiseale.data.tables.columns import Selection
+from wiseale.data.tables.frames import raw_blocks
+from wiseale.data.tables.kinds import choose_counts
+from wiseale.data.tables.mixed import encoded, learn_schema
+from wiseale.data.tables.schema import TableSchema
+
+
+def has_missing(x: Array) -> bool:
+    """Whether a matrix of numbers has NaN."""
+    return x.dtype.kind == "f" and any(bool(np.isnan(x[rows]).any()) for rows in row_blocks(x))
+
+
+def learn_matrix(x: Array, what: str) -> tuple[Array, TableSchema]:
+    """The cells (n, C) of a matrix that has missing ones, and the kinds of its columns, which are called 1, 2, …."""
+    chosen = Selection(what, ("",) * x.shape[1], tuple(range(x.shape[1])), ())
+    kept, schema = learn_schema(chosen, partial(raw_blocks, x), {})
+    assert schema is not None
+    cells, _ = gather(kept, encoded(schema, kept, partial(raw_blocks, x)), missing=True)
+    return cells, choose_counts(schema, cells)

@@ -1,0 +1,135 @@
+"""What the estimator is given: its parameters as settings, X as rows that the model takes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Literal
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from wiseale import config
+from wiseale.config import TrainConfig, from_values
+from wiseale.data.dataset import Array
+from wiseale.data.tables.frames import frame_names, library_of
+from wiseale.data.tables.matrix import has_missing, learn_matrix
+from wiseale.data.tables.schema import Unseen
+from wiseale.errors import ConfigError
+from wiseale.estimator.inputs import as_seed, as_spec, as_value_error, from_torch, is_auto
+from wiseale.estimator.tables import Cells, as_objects, learn_cells, pick, read_cells
+from wiseale.models.inference import Codec, Numbers
+
+Missing = Literal["learn", "error"]
+
+
+class ChecksInput:
+    """The parameters and X of an estimator, checked and put in the terms of the rest of the package."""
+
+    objective: Any
+    column_kinds: Any
+    missing: Any
+    unseen: Any
+    random_state: Any
+    x_shape_: tuple[int, ...]
+    _codec: Codec
+
+    def _asked(self) -> TrainConfig:
+        """The parameters as the command line's settings, checked by the same rules."""
+        automatic = ("network", "likelihood", "batch_size", "max_epochs")
+        plain = ("latent_dim", "lr", "prior_warmup", "max_grad_norm", "patience", "held_out", "device", *automatic)
+        given = {name: getattr(self, name) for name in plain}
+        for name in automatic:
+            if is_auto(given[name]):
+                given[name] = None
+        for kind in ("network", "likelihood"):
+            if given[kind] is not None:
+                given[kind] = as_spec(kind, given[kind])
+        for name in ("latent_dim", "lr", "prior_warmup", "held_out"):
+            if given[name] is None:
+                raise ConfigError(f"{name} must be a number, got None")
+        return from_values(
+            TrainConfig,
+            {**given, "objective": as_spec("objective", self.objective), "seed": as_seed(self.random_state)},
+        )
+
+    def _learned(self, X: Any) -> tuple[Array, Cells | None]:
+        """What ``fit`` learns from: X as an array, or its cells where columns have kinds or cells are missing."""
+        config.convert("missing", self.missing, Missing)
+        config.convert("unseen", self.unseen, Unseen)
+        given = from_torch(X)
+        if library_of(given):
+            cells = learn_cells(given, self.column_kinds, self.missing)
+            if cells.x is None:
+                kept = pick(given, cells.schema.names) if cells.schema.ignored else given
+                return self._validated(kept, reset=True), cells
+            validate_data(self, given, reset=True, skip_check_array=True)
+            if len(cells.x) < 2:
+                raise ValueError(f"X has {len(cells.x)} sample(s): at least 2 are needed")
+            return cells.x, cells
+        if self.column_kinds:
+            raise ConfigError("column_kinds names columns, and X has no names: give a data frame")
+        x = self._validated(given, reset=True, missing=self.missing == "learn")
+        if not has_missing(x):
+            return x, None
+        if x.ndim != 2:
+            raise ValueError("Input X contains NaN: missing cells are learned in tables, not in signals or images")
+        learned, schema = learn_matrix(x, "X")
+        return learned, Cells(learned, schema)
+
+    def _cells(self, X: Any, *, missing: bool = False) -> Array:
+        """X as the rows the model takes: the cells of a table, or a finite array of a shape that fits."""
+        check_is_fitted(self)
+        given = from_torch(X)
+        schema = self._codec.model_config.table
+        if self._codec.model.table is None or schema is None:
+            if schema is not None and library_of(given):
+                known = set(schema.names)
+                if schema.ignored and known <= set(frame_names(given)):
+                    given = pick(given, schema.names)
+                if missing:
+                    return read_cells(given, schema, self.unseen)
+            return self._validated(given, missing=missing)
+        learn = missing or self.missing == "learn"
+        if library_of(given):
+            x = read_cells(given, schema, self.unseen)
+        elif np.asarray(given).dtype.kind in "OUS":
+            x = read_cells(as_objects(given), schema, self.unseen)
+        else:
+            x = read_cells(self._validated(given, missing=learn), schema, self.unseen)
+        if not learn and has_missing(x):
+            raise ValueError("Input X contains NaN: fill the missing cells, or say missing='learn'")
+        return x
+
+    def _validated(self, X: Any, *, reset: bool = False, missing: bool = False) -> Array:
+        """X as an array of a shape that fits, finite but for ``missing`` cells; in ``fit`` (``reset``) of any type."""
+        if not reset:
+            check_is_fitted(self)
+        x: Array = validate_data(
+            self,
+            from_torch(X),
+            reset=reset,
+            dtype="numeric" if reset else [np.float64, np.float32, np.uint8],
+            allow_nd=True,
+            ensure_min_samples=2 if reset else 1,
+            ensure_all_finite="allow-nan" if missing else True,
+        )
+        if x.ndim > 4 or math.prod(x.shape[1:]) == 0:
+            shapes = "(n, features), (n, channels, length) or (n, channels, height, width)"
+            raise ValueError(f"X has the shape {x.shape}, but AutoEncoder takes {shapes}")
+        if not reset and x.shape[1:] != self.x_shape_:
+            raise ValueError(f"X has rows of shape {x.shape[1:]}, but AutoEncoder was fitted on {self.x_shape_}")
+        return x
+
+    def _by_blocks(self, x: Array, function: Callable[[Array], Numbers], dtype: np.dtype[Any] | None = None) -> Numbers:
+        """The function's results on all rows: float32 where the rows are float32, else float64."""
+        dtype = dtype or np.dtype(np.float32 if x.dtype == np.float32 else np.float64)
+        result: Numbers | None = None
+        for part in self._codec.blocks(len(x)):
+            with as_value_error():
+                block = function(x[part])
+            if result is None:
+                result = np.empty((len(x), *block.shape[1:]), dtype)
+            result[part] = block
+        assert result is not None
+        return result

@@ -1,0 +1,132 @@
+"""Data frames and rows with missing cells: what the estimator learns from them, and how its answers look like them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from wiseale.data.dataset import Array
+from wiseale.data.tables.blocks import gather
+from wiseale.data.tables.columns import Selection
+from wiseale.data.tables.frames import frame_names, library_of, raw_blocks, select_all, write_frame
+from wiseale.data.tables.kinds import choose_counts, parse_kinds
+from wiseale.data.tables.mixed import encoded, learn_schema
+from wiseale.data.tables.schema import Column, TableSchema, Unseen
+from wiseale.errors import DataError
+from wiseale.registry import did_you_mean
+
+
+@dataclass(frozen=True)
+class Cells:
+    """What ``fit`` learns from, where X is a frame or has missing cells.
+
+    Attributes:
+        x: cells (n, C) of columns with kinds; None where X is numbers alone, which are learned as they are.
+        schema: the columns that are learned from, and the types they had.
+    """
+
+    x: Array | None
+    schema: TableSchema
+
+
+def learn_cells(X: Any, column_kinds: Mapping[str, str] | str | None, missing: str) -> Cells:
+    """The cells of a data frame."""
+    library = library_of(X)
+    chosen, read = select_all(X), partial(raw_blocks, X)
+    asked = parse_kinds(column_kinds or {})
+    kept, schema = learn_schema(chosen, read, asked, "error" if missing == "error" else "learn")
+    if schema is None:
+        return Cells(None, _of_numbers(kept, X, library))
+    x, _ = gather(kept, encoded(schema, kept, read), missing=True)
+    return Cells(x, replace(choose_counts(schema, x), frame=library))
+
+
+def _of_numbers(kept: Selection, X: Any, library: str) -> TableSchema:
+    """The types of a frame of numbers."""
+    (block,) = raw_blocks(X, kept)
+    columns = []
+    for i, raw in zip(kept.features, block.columns, strict=True):
+        values = raw.values
+        whole = bool((values == np.floor(values)).all()) and not raw.dtype.lower().startswith(("float", "double"))
+        if raw.boolean:
+            columns.append(Column(kept.names[i], "binary", (False, True), dtype=raw.dtype))
+        else:
+            columns.append(Column(kept.names[i], "number", whole=whole, dtype=raw.dtype))
+    ignored = tuple((name, "as you said") for i, name in enumerate(kept.names) if i not in kept.features)
+    return TableSchema(tuple(columns), ignored, library)
+
+
+def pick(X: Any, names: tuple[str, ...]) -> Any:
+    """The columns with these names, in this order."""
+    if library_of(X) == "pyarrow":
+        return X.select(list(names))
+    return X[list(names)]
+
+
+def read_cells(X: Any, schema: TableSchema, unseen: Unseen) -> Array:
+    """The cells of a frame or matrix under a learned schema, (n, C)."""
+    if library_of(X):
+        names = frame_names(X)
+        for name in schema.names:
+            if name not in names:
+                raise DataError(f'X has no column "{name}", which the model learned from{did_you_mean(name, names)}')
+        chosen = Selection("X", names, tuple(names.index(name) for name in schema.names), ())
+    else:
+        chosen = select_all(X)
+    x, _ = gather(chosen, encoded(schema, chosen, partial(raw_blocks, X), unseen), missing=True)
+    if len(x) == 0:
+        raise DataError("X has 0 sample(s): at least 1 is needed")
+    return x
+
+
+def write_cells(schema: TableSchema | None, x: Array, like: Any = None) -> Any:
+    """Cells as the frame they were learned from; an array where there was none."""
+    return x if schema is None else write_frame(schema, x, like)
+
+
+def write_filled(X: Any, schema: TableSchema, filled: Array) -> Any:
+    """X with its missing cells filled, all else as it was."""
+    if library_of(X) != "pandas":
+        answer = write_frame(replace(schema, frame=library_of(X) or schema.frame), filled)
+        if library_of(X) == "polars":
+            return X.with_columns([answer[name] for name in schema.names])
+        if library_of(X) == "pyarrow":
+            table = X
+            for name in schema.names:
+                table = table.set_column(table.column_names.index(name), name, answer.column(name))
+            return table
+        return answer
+    result = X.copy()
+    for i, column in enumerate(schema.columns):
+        gone = result[column.name].isna()
+        if gone.any():
+            values = column.decode(np.asarray(filled[:, i], np.float64))[gone.to_numpy()]
+            result.loc[gone, column.name] = values
+    return result
+
+
+def cell_frame(X: Any, names: tuple[str, ...], values: Array) -> Any:
+    """Numbers for every cell of X, under its columns' names where X is a pandas or polars frame."""
+    library = library_of(X)
+    if library == "pandas":
+        import pandas as pd
+
+        return pd.DataFrame(values, X.index, list(names))
+    if library == "polars":
+        import polars as pl
+
+        return pl.DataFrame({name: values[:, i] for i, name in enumerate(names)})
+    return values
+
+
+def as_objects(x: Any) -> Array:
+    """A matrix whose cells may be words, as Python objects."""
+    x = np.asarray(x, object)
+    if x.ndim != 2:
+        raise DataError(f"X has the shape {x.shape}, but the model takes a table")
+    return np.array([[None if isinstance(v, float) and math.isnan(v) else v for v in row] for row in x], object)

@@ -1,0 +1,71 @@
+"""Bernoulli: binary data, or numbers between 0 and 1."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from wiseale.config import Settings
+
+
+@dataclass(frozen=True)
+class Bernoulli:
+    """Independent Bernoulli entries with the given logits.
+
+    >>> Bernoulli(torch.zeros(1, 3)).log_prob(torch.ones(1, 3))  # 3·log ½
+    tensor([-2.0794])
+    """
+
+    logits: Tensor
+
+    @property
+    def mean(self) -> Tensor:
+        """Probability of a one."""
+        return self.logits.sigmoid()
+
+    def log_prob(self, x: Tensor) -> Tensor:
+        """Σ x·log p + (1−x)·log(1−p), from the logits without overflow."""
+        return -F.binary_cross_entropy_with_logits(self.logits, x, reduction="none").flatten(1).sum(1)
+
+    def average_log_prob(self, x: Tensor) -> Tensor:
+        """log p at the mean observation: log p(x|z) is linear in x, so the two are equal."""
+        return self.log_prob(x.mean(0).expand_as(self.logits))
+
+    def sample(self, generator: torch.Generator | None = None) -> Tensor:
+        """Zeros and ones."""
+        return torch.bernoulli(self.mean, generator=generator)
+
+
+@dataclass(frozen=True)
+class BernoulliFamily(Settings):
+    """Binary data, or numbers between 0 and 1: the decoder's output is the logits."""
+
+    support: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    standardizes: ClassVar[bool] = False
+
+    def __call__(self, output: Tensor) -> Bernoulli:
+        """The likelihood of a batch."""
+        return Bernoulli(output)
+
+    def build(self, x_shape: tuple[int, ...]) -> BernoulliFamily:
+        """Nothing to learn."""
+        return self
+
+    def start_noise(self, residual: float) -> float:
+        """The variance given: a Bernoulli entry has no noise of its own to set."""
+        return residual
+
+    def start_decoder(self, mean: Tensor, loadings: Tensor, x: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
+        """Logits with the mean's log odds as bias; the weights are loadings / p(1 − p), times what suits the rows best.
+
+        Entries that are nearly constant have p(1 − p) near 0: it counts as 0.05 at least.
+        """
+        p = mean.clamp(0.01, 0.99)
+        bias, weights = p.logit(), loadings / (p * (1 - p)).clamp_min(0.05)[:, None]
+        factors = [2.0**-k for k in range(5)]
+        worth = [float(Bernoulli(z @ weights.T * factor + bias).log_prob(x).mean()) for factor in factors]
+        return weights * factors[worth.index(max(worth))], bias

@@ -1,0 +1,127 @@
+"""Gaussian: real data, with noise that is given or learned."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import torch
+from torch import Tensor, nn
+
+from wiseale.config import Settings, setting
+from wiseale.likelihoods.family import LikelihoodFamily
+from wiseale.posterior import LOG_2PI
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    """Independent Gaussian entries around the decoder's output.
+
+    ``x_sigma`` is one standard deviation for all entries, or a tensor that broadcasts to x.
+
+    >>> Gaussian(torch.zeros(1, 2), 1.0).log_prob(torch.ones(1, 2))  # −½·2 − log 2π
+    tensor([-2.8379])
+    """
+
+    mean: Tensor
+    x_sigma: float | Tensor
+
+    def log_prob(self, x: Tensor) -> Tensor:
+        """−½ Σ ((x − mean)/x_sigma)² − Σ (log x_sigma + ½ log 2π)."""
+        return self._weighted_squares(x - self.mean) - self._constant()
+
+    def average_log_prob(self, x: Tensor) -> Tensor:
+        """log p at the mean observation, less what the observations' spread about it costs whatever the code."""
+        centre = x.mean(0, keepdim=True)
+        return self.log_prob(centre) + self._weighted_squares(x - centre).mean()
+
+    def sample(self, generator: torch.Generator | None = None) -> Tensor:
+        """The mean plus noise of standard deviation x_sigma."""
+        noise = torch.randn(self.mean.shape, dtype=self.mean.dtype, generator=generator, device=self.mean.device)
+        return self.mean + self.x_sigma * noise
+
+    def _weighted_squares(self, difference: Tensor) -> Tensor:
+        """−½ Σ (difference/x_sigma)² of every row, (M,)."""
+        if isinstance(self.x_sigma, Tensor) and self.x_sigma.ndim > 0:
+            return (difference / self.x_sigma).flatten(1).square().sum(1).mul(-0.5)
+        return difference.flatten(1).square().sum(1) * (-0.5 / self.x_sigma**2)
+
+    def _constant(self) -> float | Tensor:
+        """Σ (log x_sigma + ½ log 2π) over the entries of x."""
+        entries = self.mean[0].numel()
+        if isinstance(self.x_sigma, Tensor):
+            return (self.x_sigma.log() + 0.5 * LOG_2PI).sum() * (entries / self.x_sigma.numel())
+        return entries * (math.log(self.x_sigma) + 0.5 * LOG_2PI)
+
+
+@dataclass(frozen=True)
+class GaussianFamily(Settings):
+    """Real data: the decoder's output is the mean."""
+
+    support: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
+    standardizes: ClassVar[bool] = True
+
+    x_sigma: float | Literal["learned", "columns"] = setting(
+        1.0, "standard deviation of the noise: a number, learned (one for all entries), columns (one for each)", above=0
+    )
+    x_sigma_min: float = setting(1e-3, "floor of a learned x_sigma", above=0)
+
+    def __call__(self, output: Tensor) -> Gaussian:
+        """The likelihood of a batch, if the noise is fixed."""
+        assert isinstance(self.x_sigma, float)
+        return Gaussian(output, self.x_sigma)
+
+    def build(self, x_shape: tuple[int, ...]) -> LikelihoodFamily:
+        """The family itself, or a module with the logarithm of the noise as its parameter."""
+        if isinstance(self.x_sigma, float):
+            return self
+        return LearnedNoise(x_shape if self.x_sigma == "columns" else (), self.x_sigma_min)
+
+    def start_noise(self, residual: float) -> float:
+        """The fixed variance."""
+        assert isinstance(self.x_sigma, float)
+        return self.x_sigma**2
+
+    def start_decoder(self, mean: Tensor, loadings: Tensor, x: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
+        """The loadings and the mean."""
+        return loadings, mean
+
+
+class LearnedNoise(nn.Module):
+    """A Gaussian family whose x_sigma = exp(log_x_sigma) + x_sigma_min is learned (Rybkin et al. 2021, σ-VAE).
+
+    With it the prior's weight keeps its meaning on data of any scale: at weight 1 AEVB's loss is a bound on −log p(x).
+    """
+
+    support: ClassVar[tuple[float, float]] = GaussianFamily.support
+    standardizes: ClassVar[bool] = True
+
+    def __init__(self, shape: tuple[int, ...], x_sigma_min: float) -> None:
+        super().__init__()
+        self.x_sigma_min = x_sigma_min
+        self.log_x_sigma = nn.Parameter(torch.zeros(shape))
+
+    @property
+    def x_sigma(self) -> Tensor:
+        """The standard deviation of the noise in the network's units: one, or one for each entry of x."""
+        return self.log_x_sigma.exp() + self.x_sigma_min
+
+    def forward(self, output: Tensor) -> Gaussian:
+        """The likelihood of a batch."""
+        return Gaussian(output, self.x_sigma)
+
+    def build(self, x_shape: tuple[int, ...]) -> LearnedNoise:
+        """It is built already."""
+        return self
+
+    @torch.no_grad()
+    def start_noise(self, residual: float) -> float:
+        """Set every x_sigma to the residuals' standard deviation."""
+        above = max(math.sqrt(residual) - self.x_sigma_min, 0.1 * self.x_sigma_min)
+        self.log_x_sigma.fill_(math.log(above))
+        return float(self.x_sigma.square().mean())
+
+    def start_decoder(self, mean: Tensor, loadings: Tensor, x: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
+        """The loadings and the mean."""
+        return loadings, mean

@@ -1,0 +1,23 @@
+"""Cells of a table hidden from the encoder in training, so that it learns codes for rows with any cells missing."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from wiseale.networks.model import Model
+from wiseale.randomness import generator
+
+
+def hide_cells(model: Model, x: Tensor, size: int, part: slice, seed: int, step: int) -> Tensor:
+    """The cells that the encoder sees in this step: of a table some are hidden at random, otherwise x itself.
+
+    The loss still counts every observed cell: the posterior of fewer cells is one more q(z), so the objective stays the
+    bound that it is. Draws are made for the whole batch of ``size`` rows, of which ``part`` is this rank's.
+    """
+    if model.table is None or model.table.hidden == 0:
+        return x
+    draws = torch.rand((size, *x.shape[1:]), generator=generator(seed, "hide", step))[part]
+    return x.masked_fill((draws < model.table.hidden).to(x.device), math.nan)

@@ -1,0 +1,89 @@
+"""Tables with words and missing cells through the commands, block by block."""
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.cli.commands import run
+
+RNG = np.random.default_rng(8)
+COLOURS = ["red", "green, dark", "blue"]
+
+
+def write(path: Path, n: int = 60) -> Path:
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["id", "price", "colour", "visits"])
+        for i in range(n):
+            k = i % 3
+            price = "" if i % 10 == 4 else f"{k + RNG.normal() / 9:.2f}"
+            writer.writerow([f"row {i}", price, "" if i % 10 == 7 else COLOURS[k], i % 4])
+    return path
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from click.testing import CliRunner
+
+    from wiseale.cli import group
+
+    folder = tmp_path_factory.mktemp("tables")
+    write(folder / "x.csv")
+    command = ["train", f"{folder}/x.csv", "--columns", "visits:number", "--max-epochs", "3", "--threads", "1"]
+    done = CliRunner().invoke(group, [*command, "--network", "mlp:hidden=16", "--out", f"{folder}/run"])
+    assert done.exit_code == 0, done.output
+    return folder
+
+
+def test_impute_fills_the_holes_and_copies_the_rest(trained, tmp_path, capsys):
+    code, said, errors = run(capsys, "impute", trained / "run", trained / "x.csv", "-o", tmp_path / "filled.csv")
+    assert code == 0, errors
+    assert "12 missing cells filled" in said
+    before, after = rows(trained / "x.csv"), rows(tmp_path / "filled.csv")
+    assert len(before) == len(after) == 60
+    for old, new in zip(before, after, strict=True):
+        assert list(old) == list(new)
+        assert {name: new[name] for name in old if old[name]} == {name: cell for name, cell in old.items() if cell}
+        assert all(new.values())
+        assert new["colour"] in COLOURS
+
+
+def test_samples_and_decoded_rows_are_tables_in_the_users_terms(trained, tmp_path, capsys):
+    pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'wiseale[parquet]'")
+    from pyarrow import parquet
+
+    codes = tmp_path / "codes.parquet"
+    assert run(capsys, "embed", trained / "run", trained / "x.csv", "-o", codes, "--error")[0] == 0
+    assert parquet.read_table(codes).column_names[-1] == "error"
+    assert run(capsys, "decode", trained / "run", codes, "-o", tmp_path / "x.csv")[0] == 0
+    assert {row["colour"] for row in rows(tmp_path / "x.csv")} <= set(COLOURS)
+    assert run(capsys, "sample", trained / "run", "-n", 9, "-o", tmp_path / "new.parquet", "--noise")[0] == 0
+    new = parquet.read_table(tmp_path / "new.parquet")
+    assert new.column_names == ["price", "colour", "visits"]
+    assert all(isinstance(value, int) for value in new["visits"].to_pylist())
+
+
+def test_levels_and_formats_that_do_not_fit_are_one_line(trained, tmp_path, capsys):
+    text = (trained / "x.csv").read_text().replace("red", "purple")
+    (tmp_path / "other.csv").write_text(text)
+    embed = ("embed", trained / "run", tmp_path / "other.csv", "-o", tmp_path / "codes.csv")
+    code, _, errors = run(capsys, *embed)
+    assert code == 2
+    assert "row 1 of other.csv (line 2) has 'purple' in column \"colour\", which training did not see" in errors
+    assert run(capsys, *embed, "--unseen", "missing")[0] == 0
+    code, _, errors = run(capsys, "impute", trained / "run", trained / "x.csv", "-o", tmp_path / "x.npy")
+    assert (code, "use .csv or .parquet" in errors) == (2, True)
+
+
+def test_evaluate_on_other_rows_uses_the_models_levels(trained, tmp_path, capsys):
+    write(tmp_path / "few.csv", 8)
+    code, said, errors = run(capsys, "evaluate", trained / "run", "--data", tmp_path / "few.csv")
+    assert code == 0, errors
+    for measure in ("elbo", "rmse:price", "rmse_baseline:price", "accuracy:colour", "accuracy_baseline:colour"):
+        assert measure in said

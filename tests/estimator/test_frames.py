@@ -1,0 +1,207 @@
+"""Data frames with words and missing cells: learned without preparation, answered in the same terms."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from tests.cli.commands import run
+
+from wiseale import AutoEncoder, load
+from wiseale.data.source import load_path
+
+RNG = np.random.default_rng(3)
+N = 80
+
+
+def frame(holes=True):
+    """A table in which everything follows from one number, so that a hole can be filled from the rest."""
+    u = RNG.normal(size=N)
+    made = pd.DataFrame(
+        {
+            "id": [f"row {i}" for i in range(N)],
+            "mass": 50 + 10 * u + RNG.normal(size=N),
+            "age": np.round(30 + 5 * u).astype("int64"),
+            "size": pd.Categorical(np.where(u < -0.5, "S", np.where(u < 0.5, "M", "L")), ["S", "M", "L"], ordered=True),
+            "colour": np.where(u > 0, "red", "blue"),
+            "visits": RNG.poisson(np.exp(0.5 * u)),
+            "sold": u > 0.3,
+            "when": pd.date_range("2020-01-01", periods=N, tz="Europe/Paris"),
+        },
+        index=[f"r{i}" for i in range(N)],
+    )
+    if holes:
+        made.loc[made.index[::7], "mass"] = np.nan
+        made.loc[made.index[3::9], "colour"] = None
+    return made
+
+
+X = frame()
+
+
+def quick(**settings):
+    given = {"max_epochs": 3, "network": "mlp:hidden=16", "random_state": 0, "device": "cpu", "batch_size": 16}
+    return AutoEncoder(**{**given, **settings})
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return quick().fit(X)
+
+
+def test_kinds_are_decided_and_said(fitted):
+    said = repr(fitted)
+    for part in ("2 numbers (mass, age)", "1 category (size: 3 levels)", "2 binary columns (colour, sold)"):
+        assert part in said
+    for part in ("1 count (visits)", "id (an identifier or free text)", "when (dates)", "21 missing cells"):
+        assert part in said
+    assert fitted.x_shape_ == (6,)
+    assert fitted.transform(X).shape == (N, 2)
+    assert np.isfinite(fitted.score_samples(X)).all()
+
+
+def test_answers_are_frames_of_the_same_columns_types_and_categories(fitted):
+    learned = X.drop(columns=["id", "when"])
+    for answer in (fitted.inverse_transform(fitted.transform(X)), fitted.sample(7), fitted.sample(7, noise=True)):
+        assert list(answer.columns) == list(learned.columns)
+        assert answer.dtypes.to_dict() == learned.dtypes.to_dict()
+        assert not answer.isna().any().any()
+        assert set(answer["colour"]) <= {"red", "blue"}
+
+
+def test_impute_fills_the_holes_and_nothing_else(fitted):
+    filled = fitted.impute(X)
+    assert not filled.drop(columns="when").isna().any().any()
+    pd.testing.assert_frame_equal(filled.where(X.notna()), X.where(X.notna()))
+    assert filled.dtypes.to_dict() == X.dtypes.to_dict()
+    drawn = fitted.impute(X, n_draws=3)
+    assert len(drawn) == 3
+    hole = X["mass"].isna()
+    assert drawn[0].loc[hole, "mass"].std() > 0
+    assert not np.array_equal(drawn[0].loc[hole, "mass"], drawn[1].loc[hole, "mass"])
+    with pytest.raises(ValueError, match="n_draws must be at least 1"):
+        fitted.impute(X, n_draws=0)
+
+
+def test_imputed_cells_are_better_than_the_columns_mean():
+    whole = frame(holes=False)
+    holed = whole.copy()
+    hidden = np.arange(N) % 3 == 0
+    holed.loc[hidden, "mass"] = np.nan
+    filled = quick(max_epochs=40, objective="aevb").fit(holed).impute(holed)
+    error = np.sqrt(((filled["mass"] - whole["mass"])[hidden] ** 2).mean())
+    baseline = np.sqrt(((holed["mass"].mean() - whole["mass"])[hidden] ** 2).mean())
+    assert error < 0.6 * baseline
+
+
+@pytest.mark.parametrize("convert", [pl.from_pandas, lambda x: pa.Table.from_pandas(x, preserve_index=False)])
+def test_other_frames_give_the_same_codes_and_their_own_kind_back(fitted, convert):
+    other = convert(X.drop(columns="size"))
+    est = quick().fit(other)
+    np.testing.assert_array_equal(est.transform(other), quick().fit(X.drop(columns="size")).transform(X))
+    answer = est.sample(5)
+    assert type(answer) is type(other)
+    names = answer.column_names if isinstance(answer, pa.Table) else answer.columns
+    assert list(names) == ["mass", "age", "colour", "visits", "sold"]
+    filled = est.impute(other)
+    assert type(filled) is type(other)
+
+
+def test_a_file_leads_to_the_same_model(tmp_path, capsys):
+    read = X.astype({"size": str, "sold": str}).drop(columns=["id", "when"])
+    read.to_csv(tmp_path / "x.csv", index=False)
+    settings = ("--latent-dim", 2, "--max-epochs", 3, "--network", "mlp:hidden=16", "--batch-size", 16, "--threads", 1)
+    code, _, errors = run(capsys, "train", tmp_path / "x.csv", *settings, "--out", tmp_path / "run")
+    assert code == 0, errors
+    left, right = quick().fit(read).model_.state_dict(), load(tmp_path / "run").model_.state_dict()
+    assert left.keys() == right.keys()
+    for name in left:
+        assert left[name].numpy().tobytes() == right[name].numpy().tobytes(), name
+
+
+def test_numbers_alone_give_the_plain_model_to_the_bit():
+    numbers = pd.DataFrame({"a": RNG.normal(size=N), "b": RNG.integers(0, 9, N), "c": RNG.random(N) < 0.5})
+    plain, framed = quick().fit(numbers.to_numpy(float)), quick().fit(numbers)
+    assert framed.likelihood_.startswith("gaussian")
+    left, right = plain.model_.state_dict(), framed.model_.state_dict()
+    assert left.keys() == right.keys()
+    for name in left:
+        assert left[name].numpy().tobytes() == right[name].numpy().tobytes(), name
+    assert framed.sample(3).dtypes.to_dict() == numbers.dtypes.to_dict()
+
+
+def test_errors_by_column(fitted):
+    errors = fitted.reconstruction_error(X, per_column=True)
+    assert list(errors.columns) == ["mass", "age", "size", "colour", "visits", "sold"]
+    np.testing.assert_array_equal(errors.isna(), X[errors.columns].isna())
+    np.testing.assert_allclose(errors.mean(axis=1), fitted.reconstruction_error(X))
+
+
+def test_saved_and_loaded(fitted, tmp_path):
+    fitted.save(tmp_path / "model")
+    back = load(tmp_path / "model")
+    np.testing.assert_array_equal(back.transform(X), fitted.transform(X))
+    pd.testing.assert_frame_equal(back.sample(4, random_state=1), fitted.sample(4, random_state=1))
+    pd.testing.assert_frame_equal(back.impute(X), fitted.impute(X))
+
+
+def test_matrices_with_nan(tmp_path):
+    x = np.c_[RNG.normal(size=(N, 3)), RNG.integers(0, 2, N)]
+    x[::5, 1] = np.nan
+    est = quick().fit(x)
+    filled = est.impute(x)
+    assert isinstance(filled, np.ndarray)
+    np.testing.assert_array_equal(filled[~np.isnan(x)], x[~np.isnan(x)])
+    assert not np.isnan(filled).any()
+    np.save(tmp_path / "x.npy", x)
+    np.testing.assert_array_equal(load_path(f"{tmp_path}/x.npy").train.x, x)
+
+
+def test_levels_that_training_did_not_see(fitted):
+    other = X.assign(colour="purple")
+    with pytest.raises(ValueError, match="'purple' in column \"colour\", which training did not see"):
+        fitted.transform(other)
+    known = quick(unseen="missing").fit(X)
+    np.testing.assert_array_equal(known.transform(other), known.transform(X.assign(colour=None)))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"colour": [f"level {i}" for i in range(10_000)]}, "more than 1,000 levels: say colour:ignore"),
+        ({"mass": np.nan}, 'column "mass" is empty, all .* cells are missing: say mass:ignore'),
+        ({"colour": [1, "a"] * 5_000}, "also holds numbers"),
+        ({"mass": [[1, 2]] * 10_000}, 'column "mass" holds nested values'),
+        ({"mass": 1e39}, "beyond float32"),
+        ({"mass": 1j}, "complex numbers"),
+    ],
+)
+def test_tables_that_cannot_be_used_are_one_line(change, message):
+    big = pd.concat([X] * 125, ignore_index=True).assign(**change)
+    with pytest.raises(ValueError, match=message) as caught:
+        quick(column_kinds={"colour": "category"} if "levels" in message else None).fit(big)
+    assert "\n" not in str(caught.value)
+
+
+def test_requests_that_cannot_be_met_are_one_line(fitted):
+    for settings, data, message in (
+        ({"column_kinds": {"when": "number"}}, X, 'column "when" holds dates, not a number'),
+        ({"column_kinds": {"mas": "number"}}, X, 'X has no column "mas" to be number: did you mean'),
+        ({"column_kinds": {"a": "number"}}, np.ones((9, 2)), "X has no names"),
+        ({"missing": "error"}, X, 'has a missing cell in column "mass"'),
+        ({"missing": "drop"}, X, "missing must be"),
+        ({"likelihood": "gaussian"}, X, "cannot be that of columns with kinds"),
+        ({}, X.set_axis([*X.columns[:-1], "mass"], axis=1), 'several columns named "mass"'),
+    ):
+        with pytest.raises(ValueError, match=message):
+            quick(**settings).fit(data)
+    with pytest.raises(ValueError, match='X has no column "mass", which the model learned from'):
+        fitted.transform(X.drop(columns="mass"))
+
+
+def test_a_category_of_numbers_with_gaps():
+    codes = X.assign(code=RNG.choice([1.0, 2.0, 99.0, np.nan], N))
+    est = quick(column_kinds={"code": "category"}).fit(codes)
+    assert set(est.sample(30, noise=True)["code"]) <= {1.0, 2.0, 99.0}
+    with pytest.raises(ValueError, match="has '3' in column \"code\", which training did not see"):
+        est.transform(codes.assign(code=3.0))

@@ -1,0 +1,117 @@
+"""The likelihood ``table`` against SciPy's densities, and cells that were not observed."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from scipy import special, stats
+
+from wiseale.config import SettingError
+from wiseale.likelihoods import TableFamily
+from wiseale.networks.mlp import Mlp
+from wiseale.networks.model import Model
+
+KINDS = "number,category:3,binary,poisson,negative_binomial,number,category:2"
+X_SIGMA, R = [0.3, 1.7], 2.5
+
+
+def family():
+    made = TableFamily(KINDS, x_sigma_min=1e-6).build((7,)).double()
+    made.log_x_sigma.data = torch.tensor(X_SIGMA, dtype=torch.double).sub(1e-6).log()
+    made.log_dispersion.data = torch.tensor([math.log(R)], dtype=torch.double)
+    return made
+
+
+def rows(n=6, seed=0):
+    draws = torch.Generator().manual_seed(seed)
+    output = torch.randn(n, 10, dtype=torch.double, generator=draws)
+    return output, family()(output).sample(draws).detach()
+
+
+def expected_log_prob(output, x):
+    """Every cell's own density, (n, 7); the output has one entry per column in order, of categories one per level."""
+    o, p1, p6 = output.numpy(), special.softmax(output[:, 1:4], 1), special.softmax(output[:, 8:10], 1)
+    x, n = x.numpy(), np.arange(len(x))
+    mean = np.exp(o[:, 6])
+    return np.stack(
+        [
+            stats.norm.logpdf(x[:, 0], o[:, 0], X_SIGMA[0]),
+            np.log(np.asarray(p1)[n, x[:, 1].astype(int)]),
+            stats.bernoulli.logpmf(x[:, 2], special.expit(o[:, 4])),
+            stats.poisson.logpmf(x[:, 3], np.exp(o[:, 5])),
+            stats.nbinom.logpmf(x[:, 4], R, R / (R + mean)),
+            stats.norm.logpdf(x[:, 5], o[:, 7], X_SIGMA[1]),
+            np.log(np.asarray(p6)[n, x[:, 6].astype(int)]),
+        ],
+        1,
+    )
+
+
+def test_log_prob_is_the_sum_of_scipys_densities():
+    output, x = rows(200)
+    table = family()(output)
+    np.testing.assert_allclose(table.cell_log_prob(x).detach(), expected_log_prob(output, x), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(table.log_prob(x).detach(), expected_log_prob(output, x).sum(1), rtol=1e-9)
+
+
+def test_samples_have_the_means_and_level_frequencies_of_the_distribution():
+    output = rows(1)[0].expand(20_000, -1)
+    table = family()(output)
+    x, expected = table.sample(torch.Generator().manual_seed(1)).detach(), table.expected[0].detach()
+    for column, entry in ((0, 0), (2, 4), (3, 5), (4, 6), (5, 7)):
+        error = x[:, column].std() / len(x) ** 0.5
+        assert (x[:, column].mean() - expected[entry]).abs() < 4.5 * error
+    found = np.bincount(x[:, 1].long(), minlength=3)
+    assert stats.chisquare(found, expected[1:4].numpy() * len(x)).pvalue > 1e-4
+
+
+def test_a_missing_cell_changes_neither_the_loss_nor_the_gradient():
+    output, x = rows(6)
+    for column in range(7):
+        holed = x.clone()
+        holed[2, column] = math.nan
+        gradients = []
+        for cells, weight in ((holed, 1.0), (x, 0.0)):  # the cell left out, and its term taken out by hand
+            entries, made = output.clone().requires_grad_(), family()
+            terms = made(entries).cell_log_prob(cells)
+            keep = torch.ones_like(terms)
+            keep[2, column] = weight
+            loss = (terms * keep).sum()
+            loss.backward()
+            gradients.append((loss.item(), entries.grad, made.log_x_sigma.grad, made.log_dispersion.grad))
+        for left, right in zip(*gradients, strict=True):
+            np.testing.assert_array_equal(left, right)
+
+
+def test_gradients_are_right():
+    output, x = rows(3)
+    x[0, 1] = x[1, 4] = math.nan
+    made = family()
+    assert torch.autograd.gradcheck(lambda o: made(o).log_prob(x), output.requires_grad_())
+
+
+def test_what_a_hidden_cell_holds_cannot_matter_to_the_encoder():
+    torch.manual_seed(0)
+    model = Model(Mlp(), (7,), 2, TableFamily(KINDS))
+    x = rows(6)[1].float()
+    x[:, 3] = math.nan
+    q = model.encode(x)
+    assert bool(q.mu.isfinite().all())
+    assert not torch.equal(q.mu, model.encode(x.nan_to_num(0.0)).mu)  # a zero was observed there, nothing was here
+
+
+def test_errors_of_cells_and_constant_memory_of_missing_ones():
+    output, x = rows(4)
+    x[1, 6] = math.nan
+    errors = family()(output).errors(x).detach().numpy()
+    assert np.isnan(errors[1, 6])
+    assert np.isfinite(np.delete(errors, 13)).all()
+    np.testing.assert_allclose(errors[:, 0], (x[:, 0] - output[:, 0]).square())
+    np.testing.assert_allclose(errors[:, 2], 1 - np.exp(expected_log_prob(output, x.nan_to_num(0))[:, 2]))
+
+
+@pytest.mark.parametrize("kinds", ["numbr", "category", "category:0", "number:3", "number,,binary"])
+def test_kinds_that_do_not_exist(kinds):
+    with pytest.raises(SettingError, match="kinds must be a list of"):
+        TableFamily(kinds)
