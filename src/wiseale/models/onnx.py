@@ -53,6 +53,8 @@ def export_onnx(codec: Codec, directory: Path) -> Exported:
     has no sigma. The directory appears only if both agree with the model.
     """
     require_extra()
+    if codec.model.table is not None:
+        raise ModelFileError("ONNX holds no levels and missing cells of tables: use --format model")
     refuse_to_replace(directory, ("encoder.onnx", "decoder.onnx"))
     model = copy.deepcopy(codec.model).cpu().eval()
     outputs = ("mu", "sigma") if codec.model_config.stochastic else ("mu",)
