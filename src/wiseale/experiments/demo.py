@@ -38,7 +38,7 @@ def reading(summary: Summary, variance: float) -> list[str]:
         f"variance is {variance:.2f}: {1 - error / variance:.0%} of it is explained by {_codes(summary)} numbers."
     ]
     if beta is not None:
-        nats = beta["mutual_information"].mean
+        nats = max(beta["mutual_information"].mean, 0.0)
         verdict = "has collapsed" if nats < COLLAPSED_NATS else "has not collapsed"
         sentences.append(
             f"{BETA_VAE.name}, {verdict}: its codes hold {nats:.1f} nats about the wave (WiSE-ALE's "
