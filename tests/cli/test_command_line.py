@@ -103,7 +103,7 @@ def test_unknown_command_and_dataset(capsys, tmp_path):
 @pytest.mark.parametrize(
     ("array", "message"),
     [
-        (np.where(np.arange(60).reshape(12, 5) == 38, np.nan, 1.0), "row 7"),
+        (np.where(np.arange(60).reshape(12, 1, 5) == 38, np.nan, 1.0), "row 7"),
         (np.where(np.arange(60).reshape(12, 5) == 38, np.inf, 1.0), "row 7"),
         (np.ones((12, 5), complex), "complex"),
         (np.array([["a", "b"]] * 5), "<U1"),

@@ -7,6 +7,7 @@ import numpy as np
 from wiseale.data import Rows, load_dataset
 from wiseale.data.dataset import Dataset, Preset
 from wiseale.data.shared import read_shared, shared
+from wiseale.data.tables.schema import Column, TableSchema
 
 
 def rows(n):
@@ -18,7 +19,10 @@ def test_every_field_is_read_back(tmp_path):
     """Values that differ from the defaults, so that a field that is not stored shows."""
     preset = Preset("mlp:hidden=5", "gaussian", 3, batch_size=16, max_epochs=7)
     names = ("a", "b", "c")
-    kept = Dataset("table", rows(9), rows(4), preset, "sum", "columns", True, {"angle": 1.0}, names, {"lr": 0.5})
+    schema = TableSchema(tuple(Column(name, "number") for name in names), (), "none")
+    kept = Dataset(
+        "table", rows(9), rows(4), preset, "sum", "columns", True, {"angle": 1.0}, names, {"lr": 0.5}, schema
+    )
     defaults = {field.name: field.default for field in dataclasses.fields(Dataset)}
     assert all(getattr(kept, name) != default for name, default in defaults.items())
     with shared(kept, "table", tmp_path, tmp_path / "arrays"):

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from typing import Any, Self
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 from sklearn.utils import _safe_indexing
@@ -96,7 +97,7 @@ class ReconstructionDisplay(Display):
         """Reconstruct ``n_rows`` images or signals, evenly spaced in X by y, or up to 20,000 rows of a table."""
         shape = estimator.x_shape_
         x, _ = some_rows(X, y, MAX_POINTS if len(shape) == 1 else n_rows)
-        x_hat = estimator.inverse_transform(estimator.transform(x))
+        x_hat = np.asarray(estimator.inverse_transform(estimator.transform(x)))
         return cls(as_decoded(estimator, x), x_hat, column_names(estimator)).plot(ax)
 
     def _draw(self, on: Figure | SubFigure) -> None:
@@ -156,7 +157,7 @@ class TraversalDisplay(Display):
         mu, sigma = estimator.posterior(x) if estimator.model_.stochastic else (estimator.transform(x), None)
         chosen = widest_units(mu, MAX_UNITS) if units is None else checked_units(units, mu.shape[1])
         codes = traversal_codes(mu, sigma, start, chosen, steps)
-        values = estimator.inverse_transform(codes.reshape(-1, mu.shape[1]))
+        values = np.asarray(estimator.inverse_transform(codes.reshape(-1, mu.shape[1])))
         values = values.reshape(*codes.shape[:2], *values.shape[1:])
         deviation = as_decoded(estimator, x).std(0) if values.ndim == 3 else None
         return cls(values, chosen, deviation, column_names(estimator)).plot(ax)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import torch
@@ -82,6 +82,8 @@ class ModelConfig:
             raise ValueError(f"latent_dim {self.latent_dim} is impossible")
         if self.columns and shape != (len(self.columns),):
             raise ValueError(f"it names {len(self.columns)} columns for x_shape {list(shape)}")
+        if self.table is not None and shape != (len(self.table.columns),):
+            raise ValueError(f"it has kinds of {len(self.table.columns)} columns for x_shape {list(shape)}")
 
     def headers(self) -> dict[str, TensorHeader]:
         """Names, types and shapes of the model's tensors, found without taking memory for them."""
@@ -226,9 +228,10 @@ def _read_config(path: Path) -> ModelConfig:
     if version == 1 and isinstance(network := settings.get("network"), str):
         settings["network"] = _without_linear_path(network)
     try:
-        if settings.get("table") is not None:
-            settings["table"] = TableSchema.from_values(settings["table"])
+        table = settings.pop("table", None)
         model_config = record(ModelConfig, settings)
+        if table is not None:
+            model_config = replace(model_config, table=TableSchema.from_values(table))
         model_config.check()
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise ModelFileError(f"{path} does not follow the schema of version {version}: {error}") from None
