@@ -167,7 +167,9 @@ Progress = Callable[[int, int | None], None]
 
 
 def make_session(models: Sequence[Opened], shown: ShownRows, progress: Progress | None = None) -> Session:
-    """Encode the rows under each model."""
+    """Encode the rows under each model; tables with categories or missing cells are refused."""
+    if any(model.codec.model.table is not None for model in models):
+        raise DataError("the explorer does not show tables with categories or missing cells: see `wiseale report`")
     runs, n = [], len(shown.rows)
     for number, model in enumerate(models):
         parts = []
