@@ -16,24 +16,15 @@ from sklearn.utils.validation import check_is_fitted
 from wiseale import config
 from wiseale.data.dataset import Array
 from wiseale.data.defaults import HELD_OUT
-from wiseale.errors import CollapseWarning, ConfigError
+from wiseale.errors import CollapseWarning
 from wiseale.estimator.checks import ChecksInput
 from wiseale.estimator.exploring import explore
 from wiseale.estimator.fit import fit_array
-from wiseale.estimator.inputs import InvalidInputError, Standardize, as_seed, as_spec, as_value_error, from_torch
+from wiseale.estimator.inputs import InvalidInputError, Standardize, as_seed, as_value_error, from_torch, scores
 from wiseale.estimator.tables import cell_frame, write_cells, write_filled
 from wiseale.models.imputation import draw, impute
-from wiseale.models.inference import Codec, Numbers, has_elbo
+from wiseale.models.inference import Codec, Numbers
 from wiseale.models.model_file import refuse_to_replace, save_model
-from wiseale.objectives import make_objective
-
-
-def _scores(estimator: AutoEncoder) -> bool:
-    """Whether there is an ELBO to score by; an objective that cannot be read is left for ``fit`` to refuse."""
-    try:
-        return has_elbo(make_objective(as_spec("objective", estimator.objective)))
-    except (ConfigError, TypeError):
-        return True
 
 
 class AutoEncoder(ChecksInput, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -216,14 +207,14 @@ class AutoEncoder(ChecksInput, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
         return self._by_blocks(x, errors)
 
-    @available_if(_scores)  # type: ignore[untyped-decorator]
+    @available_if(scores)  # type: ignore[untyped-decorator]
     def score_samples(self, X: Any) -> Numbers:
         """ELBO of each row, (n,), in nats of X's own units; 16 fixed draws of epsilon serve every row."""
         x = self._rows(X)
         with as_value_error():
             return self._by_blocks(x, self._codec.elbo, dtype=np.dtype(np.float64))
 
-    @available_if(_scores)  # type: ignore[untyped-decorator]
+    @available_if(scores)  # type: ignore[untyped-decorator]
     def score(self, X: Any, y: object = None) -> float:
         """Mean ELBO in nats per observation; y is not used."""
         return float(self.score_samples(X).mean())

@@ -14,6 +14,8 @@ from sklearn.utils import check_random_state
 from wiseale import config
 from wiseale.config import Settings
 from wiseale.errors import ConfigError, DataError
+from wiseale.models.inference import has_elbo
+from wiseale.objectives import make_objective
 
 Standardize = Literal["auto", "none", "columns", "global"]
 
@@ -62,3 +64,11 @@ def from_torch(values: Any) -> Any:
 def is_auto(value: Any) -> bool:
     """Whether a parameter is left to be chosen."""
     return isinstance(value, str) and value == "auto"
+
+
+def scores(estimator: Any) -> bool:
+    """Whether there is an ELBO to score by; an objective that cannot be read is left for ``fit`` to refuse."""
+    try:
+        return has_elbo(make_objective(as_spec("objective", estimator.objective)))
+    except (ConfigError, TypeError):
+        return True
