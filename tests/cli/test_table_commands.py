@@ -90,7 +90,7 @@ def test_evaluate_on_other_rows_uses_the_models_levels(trained, tmp_path, capsys
 
 
 def test_the_explorer_refuses_them_in_one_line(trained, tmp_path, capsys):
-    code, _, err = run(capsys, "explore", trained, "--html", tmp_path / "page.html")
+    code, _, err = run(capsys, "explore", trained / "run", "--html", tmp_path / "page.html")
     assert code == 2
     assert "does not show tables with categories or missing cells" in err
     assert not (tmp_path / "page.html").exists()
