@@ -24,6 +24,9 @@ def test_none_is_forgotten():
 def test_tabular(capsys, monkeypatch, tmp_path):
     shown = run("tabular.py", capsys, monkeypatch, tmp_path)
     assert "refused: Input X contains NaN." in shown
+    errors = {name: re.search(rf"{name}: error of a hidden cell ([\d.]+)", shown)[1] for name in ("imputed", "median")}
+    imputed, median = float(errors["imputed"]), float(errors["median"])
+    assert imputed < 0.7 * median
     ours, pca = map(float, re.search(r"2 codes: ([\d.]+); from 2 principal components: ([\d.]+)", shown).groups())
     assert ours > pca - 0.03
     areas = re.search(r"reconstruction error: ([\d.]+), by ELBO: ([\d.]+)", shown).groups()

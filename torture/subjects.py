@@ -67,7 +67,7 @@ def make_subjects(folder: Path) -> Subjects:
     shutil.rmtree(subjects.interrupted / "model")
     newest = max((subjects.interrupted / "checkpoints").iterdir())
     shutil.rmtree(newest)
-    _must("evaluate", subjects.run, folder=folder)
+    _must("evaluate", subjects.run, "--no-figures", folder=folder)
     _make_images(subjects.folder / "images.new", draws)
     (subjects.folder / "images.new").rename(subjects.images)
     _must("data", "pack", f"{subjects.images}:size=16", folder=folder)

@@ -21,23 +21,28 @@ from wiseale import AutoEncoder, load
 X, y = load_breast_cancer(return_X_y=True)
 
 # %%
-# Missing values are refused: only you know whether a hole should be filled, and with what. The error is scikit-learn's
-# own, so it reads like that of any other estimator.
-
-holes = X.copy()
-holes[17, 3] = np.nan
-try:
-    AutoEncoder().fit(holes)
-except ValueError as error:
-    print("refused:", str(error).splitlines()[0])
-
-# %%
-# If the column's median will do, say so in a pipeline. (25 epochs keep this page quick; without ``max_epochs`` training
-# goes on until it no longer helps.)
+# Missing values are part of the data: the model learns from the cells that are there, and ``impute`` fills the others.
+# Here a tenth of all cells is hidden, so that the guesses can be checked, beside the column's median. (25 epochs keep
+# this page quick; without ``max_epochs`` training goes on until it no longer helps.)
 
 settings = {"max_epochs": 25, "lr": 3e-3, "random_state": 0}
-filled = make_pipeline(SimpleImputer(strategy="median"), AutoEncoder(**settings)).fit_transform(holes)
-print("codes of the filled table:", filled.shape)
+hidden = np.random.default_rng(0).random(X.shape) < 0.1
+holes = np.where(hidden, np.nan, X)
+guesses = {
+    "imputed": AutoEncoder(latent_dim=4, **settings).fit(holes).impute(holes),
+    "median": SimpleImputer(strategy="median").fit_transform(holes),
+}
+for name, filled in guesses.items():
+    errors = ((filled - X) / X.std(0))[hidden]
+    print(f"{name}: error of a hidden cell {np.sqrt(np.square(errors).mean()):.2f} standard deviations")
+
+# %%
+# If a hole should rather be an error, say so. The error is scikit-learn's own.
+
+try:
+    AutoEncoder(missing="error").fit(holes)
+except ValueError as error:
+    print("refused:", str(error).splitlines()[0])
 
 # %%
 # Columns are standardised inside the model, so there is no need for a scaler, and what comes back is in the table's own

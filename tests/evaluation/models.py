@@ -27,7 +27,7 @@ class LinearGaussian(nn.Module):
         self.w = torch.from_numpy(columns).float()
         self.b = torch.from_numpy(generator.normal(size=x_dim)).float()
         self.x_shape, self.latent_dim, self.x_sigma = (x_dim,), latent_dim, x_sigma
-        self.prior = None
+        self.prior = self.table = None
         self.shift, self.widen = shift, widen
         self.stochastic, self.sigma_min, self.units = True, 1e-4, IdentityStandardizer()
         self.largest_block = 0
@@ -62,7 +62,7 @@ class Decoder(nn.Module):
         super().__init__()
         self.function, self.x_shape, self.latent_dim, self.x_sigma = function, x_shape, latent_dim, x_sigma
         self.stochastic, self.sigma_min, self.units = True, 1e-4, IdentityStandardizer()
-        self.prior = None
+        self.prior = self.table = None
         self.device_marker = nn.Parameter(torch.zeros(()))
 
     def decode(self, z):

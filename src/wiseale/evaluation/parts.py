@@ -35,7 +35,7 @@ class Part:
 PARTS = (
     Part("reconstruction", reconstruction),
     Part("reconstruction", image_quality),
-    Part("columns", columns),
+    Part("reconstruction", columns),
     Part("match with the prior", prior_match.prior_match, ("stochastic encoder", "normal prior"), prior_match.NAMES),
     Part("likelihood", elbo.elbo, ("stochastic encoder",), elbo.NAMES),
     Part("likelihood", likelihood.likelihood, ("stochastic encoder", "normal prior"), likelihood.NAMES),
