@@ -81,7 +81,9 @@ def write(x, folder: Path, form: str) -> Path:
 
 def train(capsys, path, out, *settings):
     """The estimator that a run of ``wiseale train`` loads as."""
-    code, _, errors = run(capsys, "train", path, "--latent-dim", 2, "--threads", 1, "--out", out, *settings)
+    code, _, errors = run(
+        capsys, "train", path, "--latent-dim", 2, "--threads", 1, "--no-figures", "--out", out, *settings
+    )
     assert code == 0, errors
     return load(out)
 

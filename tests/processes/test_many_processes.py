@@ -22,7 +22,7 @@ ARGUMENTS = [
     "sine:n=1000,n_test=10",
     *("--objective", "wise_ale", "--network", "mlp:hidden=32", "--batch-size", "16", "--max-epochs", "6"),
     *("--prior-warmup", "1", "--patience", "6", "--lr-schedule", "cosine", "--seed", "5"),
-    *("--checkpoint-every", "20", "--threads", "1"),
+    *("--checkpoint-every", "20", "--threads", "1", "--no-figures"),
 ]
 STEPS = 950 // 16  # an epoch
 

@@ -20,7 +20,7 @@ ARGUMENTS = [
     "sine:n=1500,n_test=10",
     *("--objective", "wise_ale", "--network", "mlp:hidden=48", "--batch-size", "16", "--max-epochs", "8"),
     *("--prior-warmup", "1", "--patience", "6", "--lr-schedule", "cosine", "--seed", "5"),
-    *("--checkpoint-every", "30", "--threads", "1"),
+    *("--checkpoint-every", "30", "--threads", "1", "--no-figures"),
 ]
 
 

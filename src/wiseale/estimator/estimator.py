@@ -43,8 +43,8 @@ class AutoEncoder(ChecksInput, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         standardize: by which mean and scale, inside the model: ``"columns"``, ``"global"``, ``"none"``, or ``"auto"``
             (tables by columns, signals and images by one; not with a Bernoulli likelihood).
         batch_size: observations per step; ``"auto"`` is 64, or all if there are fewer.
-        max_epochs: passes over the data; ``"auto"`` trains until 800 steps have brought no better held-out loss, and
-            for 30,000 steps at the most.
+        max_epochs: passes over the data; ``"auto"`` trains until 800 steps and 5 epochs have brought no better held-out
+            loss, and for 30,000 steps at the most.
         lr: learning rate of Adam.
         prior_warmup: epochs over which the prior's weight grows from 0 to its value.
         max_grad_norm: clip the gradient to this norm.
