@@ -35,6 +35,7 @@ from wiseale.data.defaults import (
 from wiseale.errors import ModelFileError, WiseAleError
 from wiseale.networks.model import IdentityStandardizer
 from wiseale.objectives import make_objective, objective_names
+from wiseale.training.threads import torch_threads
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 5)) @ RNG.normal(size=(5, 5)) * [1, 10, 0.1, 3, 1000] + [0, 5, 0, -7, 1e6]
@@ -173,6 +174,18 @@ def test_the_same_seed_gives_the_same_bits_and_touches_nothing_global():
     assert not np.array_equal(first.transform(X), other.transform(X))
     drawn = [quick(random_state=np.random.RandomState(3)).fit(X).seed_ for _ in range(2)]
     assert drawn[0] == drawn[1]
+
+
+@pytest.mark.parametrize(("limit", "expected"), [(1, 1), (3, 2)])
+def test_threads_are_chosen_within_the_limit_of_torch(monkeypatch, limit, expected):
+    """A network of several million multiply-adds would get 2 of 2 cores."""
+    seen = []
+    monkeypatch.setattr("wiseale.training.plan.cores", lambda: 2)
+    monkeypatch.setattr("wiseale.estimator.fit.fit", lambda *_: seen.append(torch.get_num_threads()))
+    monkeypatch.setattr("wiseale.training.plan.is_small_step", lambda *_: False)
+    with torch_threads(limit):
+        quick().fit(X)
+    assert seen == [expected]
 
 
 def test_sample_follows_its_own_random_state(fitted):

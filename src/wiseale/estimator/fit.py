@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+import torch
+
 from wiseale.config import TrainConfig
 from wiseale.data.arrays import observations
 from wiseale.data.dataset import Array, Scaling
@@ -78,7 +80,7 @@ def fit_array(
     if verbose:
         print(f"{describe(dataset)}; {work.facts.parameters:,} parameters", flush=True)
     assert isinstance(chosen.threads, int)
-    with torch_threads(chosen.threads):
+    with torch_threads(min(chosen.threads, torch.get_num_threads())):  # a limit that the user has set holds
         fit(work.learner, work.train, work.held_out, work.plan, journal)
     work.learner.finish()
     progress = work.learner.progress
