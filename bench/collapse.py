@@ -10,11 +10,10 @@ finished run is appended to a CSV file, and a rerun skips what the file already 
 from __future__ import annotations
 
 import argparse
-import csv
 import time
 import warnings
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from statistics import median
@@ -25,6 +24,7 @@ import torch
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
+from bench.kept_rows import append_row, read_rows
 from bench.quality import commit, one_thread
 from bench.quality_data import Array
 from bench.table import RESULTS, Table, keep
@@ -140,24 +140,7 @@ def measure(key: Key, at: str) -> Row:
 
 def read(path: Path) -> dict[Key, Row]:
     """The runs in a CSV file; of two with the same key the later one."""
-    if not path.exists():
-        return {}
-    convert = {"str": str, "int": int, "int | None": int, "float": float, "float | None": float}
-    with path.open(newline="", encoding="utf-8") as file:
-        rows = [
-            Row(**{f.name: convert[str(f.type)](line[f.name]) if line[f.name] else None for f in fields(Row)})
-            for line in csv.DictReader(file)
-        ]
-    return {row.key: row for row in rows}
-
-
-def append(path: Path, row: Row) -> None:
-    new = not path.exists()
-    with path.open("a", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, [f.name for f in fields(Row)], lineterminator="\n")
-        if new:
-            writer.writeheader()
-        writer.writerow({name: f"{v:.6g}" if isinstance(v, float) else v for name, v in asdict(row).items()})
+    return {row.key: row for row in read_rows(path, Row)}
 
 
 def table(rows: Iterable[Row]) -> Table:
@@ -207,6 +190,6 @@ def main(words: list[str]) -> None:
     ]
     for key in [] if given.table else [key for key in keys if key not in done]:
         row = measure(key, at)
-        append(given.csv, row)
+        append_row(given.csv, row)
         print(f"{' '.join(map(str, key))}: {'collapsed' if row.collapsed else 'not collapsed'}", flush=True)
     keep(table(read(given.csv).values()), quick=given.csv != CSV)

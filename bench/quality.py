@@ -26,9 +26,10 @@ from sklearn.neighbors import KNeighborsClassifier
 from threadpoolctl import threadpool_limits
 
 import wiseale
+from bench.kept_rows import append_row
 from bench.quality_data import SETS, SMALL, Split, load
 from bench.quality_models import PYTHAE, Fit, fit_ours, fit_pca, fit_pythae
-from bench.quality_rows import Key, Row, append, fill_in, read, table
+from bench.quality_rows import Key, Row, fill_in, read, table
 from bench.table import RESULTS, keep
 from wiseale.divergences import kl_aggregate_mc
 from wiseale.errors import DataError
@@ -173,7 +174,7 @@ def finish(jobs: list[Job], given: argparse.Namespace) -> None:
     for job, outcome in outcomes(jobs, given.processes):
         what = " ".join(map(str, job.key))
         if isinstance(outcome, Row):
-            append(given.csv, outcome)
+            append_row(given.csv, outcome)
             print(f"{what}: MSE {outcome.mse:.4g}, {outcome.cpu_seconds:.3g} CPU s", flush=True)
         else:
             print(f"{what}: failed, {outcome}", flush=True)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import NamedTuple
 
+from bench.kept_rows import read_rows
 from bench.quality_data import SETS
 from bench.table import Table
 
@@ -79,25 +79,7 @@ class Row:
 
 def read(path: Path) -> dict[Key, Row]:
     """The measurements in a CSV file; of two with the same key the later one."""
-    if not path.exists():
-        return {}
-    convert = {"str": str, "int": int, "int | None": int, "float": float, "float | None": float}
-    with path.open(newline="", encoding="utf-8") as file:
-        rows = [
-            Row(**{f.name: convert[str(f.type)](line[f.name]) if line[f.name] else None for f in fields(Row)})
-            for line in csv.DictReader(file)
-        ]
-    return {row.key: row for row in rows}
-
-
-def append(path: Path, row: Row) -> None:
-    new = not path.exists()
-    with path.open("a", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, [f.name for f in fields(Row)], lineterminator="\n")
-        if new:
-            writer.writeheader()
-        values = {name: f"{v:.6g}" if isinstance(v, float) else v for name, v in asdict(row).items()}
-        writer.writerow(values)
+    return {row.key: row for row in read_rows(path, Row)}
 
 
 def table(rows: Iterable[Row]) -> Table:

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 from bench import collapse
-from bench.collapse import SYSTEMS, Key, Row, append, main, read, table
+from bench.collapse import SYSTEMS, Key, Row, main, read, table
+from bench.kept_rows import append_row
 
 from wiseale.objectives import make_objective, objective_names
 
@@ -32,7 +33,7 @@ def test_a_rerun_trains_only_what_the_file_lacks(tmp_path: Path, monkeypatch: py
         return Row(*key, 1, 0.25, 0.5, 1.0, at)
 
     monkeypatch.setattr(collapse, "measure", measure)
-    append(path, row(0, 2, 1.5))
+    append_row(path, row(0, 2, 1.5))
     words = ["--sets", "digits", "--systems", "aevb", "--configurations", "defaults", "--csv", str(path)]
     main([*words, "--seeds", "3"])
     assert [key.seed for key in trained] == [1, 2]
