@@ -73,7 +73,7 @@ def test_runs_of_a_comparison_draw_nothing(tmp_path):
 
 
 def record(epoch):
-    return TimedEpochRecord(epoch, epoch, 1e-3, 1.0, {}, None, seconds=1.0, samples=1)
+    return TimedEpochRecord(epoch, epoch, 1e-3, 1.0, {}, None, seconds=1.0, cpu_seconds=1.0, samples=1)
 
 
 def test_epochs_get_fewer_lines_as_they_become_many():

@@ -170,10 +170,12 @@ class Result:
 
     @property
     def training_measures(self) -> dict[str, float]:
-        """Measures of the training itself: the last epoch's ELBO, and seconds per thousand rows."""
+        """Measures of the training itself: the last epoch's ELBO, and seconds per thousand rows (median epoch)."""
         last = self.metrics[-1].train
-        rates = [timing.samples_per_second for timing in self.directory.read_timing()]
-        found = {"seconds_per_thousand_rows": 1000 / median(rates)} if rates else {}
+        timings = self.directory.read_timing()
+        found = {"seconds_per_thousand_rows": 1000 / median(t.samples_per_second for t in timings)} if timings else {}
+        if cpu := [t.cpu_seconds_per_thousand_rows for t in timings if t.cpu_seconds_per_thousand_rows is not None]:
+            found["cpu_seconds_per_thousand_rows"] = median(cpu)
         return found | ({"training_elbo": last["elbo"]} if "elbo" in last else {})
 
     @property

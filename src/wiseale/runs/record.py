@@ -84,12 +84,17 @@ class Environment:
 
 @dataclass(frozen=True)
 class EpochTiming:
-    """One line of timing.jsonl: what an epoch cost."""
+    """One line of timing.jsonl: what an epoch cost.
+
+    Attributes:
+        cpu_seconds_per_thousand_rows: processor time of rank 0, all threads; None in runs of earlier versions.
+    """
 
     epoch: int
     seconds: float
     samples_per_second: float
     peak_memory_bytes: int | None
+    cpu_seconds_per_thousand_rows: float | None = None
 
     def to_json(self) -> str:
         """One line, without the line break."""

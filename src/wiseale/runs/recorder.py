@@ -93,6 +93,7 @@ class Recorder:
             seconds=round(record.seconds, 6),
             samples_per_second=round(record.samples / record.seconds, 3),
             peak_memory_bytes=peak_memory_bytes(),
+            cpu_seconds_per_thousand_rows=round(1000 * record.cpu_seconds / record.samples, 6),
         )
         append_line(self._run.timing, timing)
         self._show(lambda: self._display.epoch(record))

@@ -77,7 +77,7 @@ def _fit(
         _watch(learner, _held_out_terms(learner, held_out, plan, world), plan)
 
     while progress.epoch < plan.max_epochs and not progress.stopped:
-        started = time.perf_counter()
+        started, cpu_started = time.perf_counter(), time.process_time()
         first = progress.step % steps_per_epoch
         order = permutation(len(train), plan.seed, "order", progress.epoch)
         learner.modules.train()
@@ -125,6 +125,7 @@ def _fit(
                         held_out=held,
                         samples=(s + 1 - first) * plan.batch_size,
                         seconds=time.perf_counter() - started,
+                        cpu_seconds=time.process_time() - cpu_started,
                     )
                 )
             if due:

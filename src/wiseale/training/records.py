@@ -66,8 +66,12 @@ class EpochRecord:
 class TimedEpochRecord(EpochRecord):
     """An epoch that this process has just finished: ``samples`` rows in ``seconds``.
 
-    After a resumption in the middle of an epoch both count only what this process did.
+    After a resumption in the middle of an epoch all three count only what this process did.
+
+    Attributes:
+        cpu_seconds: processor time of all its threads, which other programs on the machine hardly change.
     """
 
     samples: int
     seconds: float
+    cpu_seconds: float

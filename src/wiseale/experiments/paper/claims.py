@@ -169,10 +169,9 @@ _ADVERSARIAL = [(e, rival) for e in ("sine", "mnist") for rival in (s.WAE_GAN, s
 
 
 def _c10_faster() -> Claim:
-    statement = "analytic training takes fewer seconds a step than adversarial training"
-    return Claim(
-        "C10", statement, tuple(Below(e, "seconds_per_thousand_rows", s.WISE_ALE, rival) for e, rival in _ADVERSARIAL)
-    )
+    statement = "analytic training takes less processor time a step than adversarial training"
+    measure = "cpu_seconds_per_thousand_rows"  # wall time would count the other programs on the machine
+    return Claim("C10", statement, tuple(Below(e, measure, s.WISE_ALE, rival) for e, rival in _ADVERSARIAL))
 
 
 def _c10_steadier() -> Claim:
