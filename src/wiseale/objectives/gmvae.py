@@ -37,7 +37,8 @@ class Gmvae(WeightedObjective):
     bits, 0.5) acts on the batch mean, by leaving out the gradient; ``minimum_z_prior`` acts on every row.
 
     The defaults there (main.lua): clusters=15, w_dim=150, hidden=500,500, prior_hidden=500, 200 latent dimensions; its
-    scripts for single datasets set other numbers of clusters. The defaults here are sized for a CPU.
+    run.sh sets 10 clusters for MNIST and 8 for the spiral (commit 1f8bcd4; later commits rely on main.lua's
+    defaults). The defaults here are sized for a CPU.
     """
 
     clusters: int = setting(10, "components K of the prior", minimum=1)
