@@ -234,6 +234,10 @@ class TrainConfig(Settings):
         None, "kinds of a table's columns: price:number,colour:category,visits:count,sold:binary,id:ignore"
     )
     missing: Literal["learn", "error"] | None = setting(None, "missing cells of a table: learn (default), or error")
+    unseen: Literal["error", "missing", "other"] | None = setting(
+        None,
+        "levels of a table that training did not see: error (default), missing, or other (with those in under 5 rows)",
+    )
     batch_size: int | None = setting(None, "observations per step (M)", minimum=2)
     max_epochs: int | None = setting(None, "passes over the training data", minimum=1)
     lr: float | None = setting(None, "learning rate of Adam", above=0)
@@ -285,11 +289,11 @@ class TrainConfig(Settings):
         self._read_table_as_asked()
 
     def _read_table_as_asked(self) -> None:
-        """``columns`` and ``missing`` become settings of the data, so that whoever loads it again reads it alike."""
-        asked = {"kinds": self.columns, "missing": self.missing}
+        """Make ``columns``, ``missing`` and ``unseen`` settings of the data: who loads it again reads it alike."""
+        asked = {"kinds": self.columns, "missing": self.missing, "unseen": self.unseen}
         settings = ",".join(f"{name}={value}" for name, value in asked.items() if value)
         if settings and self.data:
             joined = "," if re.search(r":[A-Za-z][\w-]*=", self.data) else ":"
             object.__setattr__(self, "data", f"{self.data}{joined}{settings}")
-            for name in ("columns", "missing"):
+            for name in ("columns", "missing", "unseen"):
                 object.__setattr__(self, name, None)

@@ -165,6 +165,26 @@ def test_levels_that_training_did_not_see(fitted):
     np.testing.assert_array_equal(known.transform(other), known.transform(X.assign(colour=None)))
 
 
+def test_rare_and_unseen_levels_as_other(tmp_path):
+    shades = ["red"] * 30 + ["blue"] * 30 + ["green"] * 4 + ["grey"] * 4 + ["Other"] * 12
+    kinds = pd.Categorical(["a", "b"] * 38 + ["c", "d"] * 2, ["a", "b", "c", "d", "never"])
+    table = X.assign(shade=shades, kind=kinds)
+    est = quick(unseen="other").fit(table)
+    columns = {column.name: column for column in est._codec.model_config.table.columns}
+    assert columns["shade"].levels == ("blue", "red", "Other")  # a level of that name is the one
+    assert columns["kind"].levels == ("a", "b", "other")
+    assert columns["size"].levels == ("S", "M", "L")  # none of them is rare
+    purple, grey = (est.transform(table.assign(shade=shade)) for shade in ("purple", "grey"))
+    np.testing.assert_array_equal(purple, grey)
+    np.testing.assert_array_equal(purple, est.transform(table.assign(shade="Other")))
+    unknown = est.transform(table.assign(size="XXL"))
+    np.testing.assert_array_equal(unknown, est.transform(table.assign(size=None)))
+    assert set(est.sample(40, noise=True)["shade"]) <= {"blue", "red", "Other"}
+    assert set(est.impute(table)["shade"]) == set(shades)  # observed cells stay as they are
+    est.save(tmp_path / "model")
+    np.testing.assert_array_equal(load(tmp_path / "model").transform(table.assign(size="XXL")), unknown)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

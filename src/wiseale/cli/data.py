@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from wiseale.data.tables.schema import Column
 
 ROOT = click.option(
     "--data-root", type=click.Path(path_type=Path), help="folder of the datasets [default: $WISEALE_DATA]"
@@ -12,6 +18,7 @@ ROOT = click.option(
 
 _SHEET_ROWS = 64
 _HISTOGRAM_ROWS = 10_000
+_LEVELS_LISTED = 6
 
 
 @click.group()
@@ -66,14 +73,19 @@ def info(data: str, data_root: Path | None, out: Path | None) -> None:
     most = _HISTOGRAM_ROWS if len(dataset.x_shape) == 1 else _SHEET_ROWS
     shown = dataset.train.take(np.linspace(0, len(dataset.train) - 1, min(most, len(dataset.train))).astype(int))
     x = interpret(shown.x, shown.reading, torch.Generator().manual_seed(0)).numpy()
-    figure = contact_sheet(x, dataset.columns)
+    kinds = dataset.table.columns if dataset.table else ()
+    figure = contact_sheet(x, dataset.columns, [tuple(str(level) for level in column.levels) for column in kinds])
     out = out or Path(f"{Path(dataset.name.partition(':')[0]).stem}.png")
     with replacing(out) as temporary:
         figure.savefig(temporary, dpi=150, format=out.suffix[1:] or "png")
     console = Console(highlight=False, soft_wrap=True)
     console.print(one_line(f"{dataset.name}: {describe(dataset)}"), markup=False)
     console.print(f"rows: {len(dataset.train):,} train, {len(dataset.test) if dataset.test else 0:,} test")
-    console.print(f"range of {len(x)} rows: {x.min():g} to {x.max():g}, mean {x.mean():.4g}")
+    if kinds:
+        for column, cells in zip(kinds, x.T, strict=True):
+            console.print(one_line(f"column {column.name}: {_cells(column, cells)}"), markup=False)
+    else:
+        console.print(f"range of {len(x)} rows: {x.min():g} to {x.max():g}, mean {x.mean():.4g}")
     for name, values in dataset.train.factors.items():
         console.print(one_line(f"factor {name}: {_summary(np.asarray(values))}"), markup=False)
     console.print(f"fingerprint: {dataset.fingerprint}")
@@ -107,6 +119,24 @@ def pack(data: str, data_root: Path | None) -> None:
     with loading_bar() as progress:
         dataset = load_dataset(data, data_root, progress)
     print(f"{dataset.name}: {len(dataset.train):,} rows to train on, {len(dataset.test or ()):,} to test on")
+
+
+def _cells(column: Column, cells: npt.NDArray[Any]) -> str:
+    """The range of a number, the levels of a category with their counts; how many cells are missing."""
+    import numpy as np
+
+    observed = cells[~np.isnan(cells)]
+    missing = len(cells) - len(observed)
+    if len(observed) == 0:
+        return f"{column.kind}, {missing:,} missing"
+    if column.has_levels:
+        counts = np.bincount(observed.astype(int), minlength=len(column.levels))
+        order = np.argsort(-counts, kind="stable")[:_LEVELS_LISTED]
+        listed = ", ".join(f"{column.levels[i]}: {counts[i]:,}" for i in order)
+        held = listed + (", …" if len(counts) > _LEVELS_LISTED else "")
+    else:
+        held = f"{observed.min():g} to {observed.max():g}, mean {observed.mean():.4g}"
+    return f"{column.kind.replace('_', ' ')}, {held}" + (f"; {missing:,} missing" if missing else "")
 
 
 def _summary(values: object) -> str:

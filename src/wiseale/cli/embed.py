@@ -11,10 +11,8 @@ OUT = click.option(
 )
 UNSEEN = click.option(
     "--unseen",
-    type=click.Choice(["error", "missing"]),
-    default="error",
-    show_default=True,
-    help="what a category that training did not see is",
+    type=click.Choice(["error", "missing", "other"]),
+    help="what a category that training did not see is [default: as in training]",
 )
 
 
@@ -28,7 +26,7 @@ UNSEEN = click.option(
 @UNSEEN
 @click.option("--data-root", type=click.Path(path_type=Path), help="folder of the datasets [default: $WISEALE_DATA]")
 def command(
-    model: Path, data: str, out: Path, sigma: bool, error: bool, split: str, unseen: str, data_root: Path | None
+    model: Path, data: str, out: Path, sigma: bool, error: bool, split: str, unseen: str | None, data_root: Path | None
 ) -> int:
     """Write the codes of DATA under a trained MODEL, which may be a run or a model directory.
 

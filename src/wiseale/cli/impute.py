@@ -14,7 +14,7 @@ from wiseale.cli.embed import UNSEEN
 @click.argument("data")
 @click.option("-o", "--out", type=click.Path(path_type=Path), required=True, help="file to write: .csv or .parquet")
 @UNSEEN
-def command(model: Path, data: str, out: Path, unseen: str) -> int:
+def command(model: Path, data: str, out: Path, unseen: str | None) -> int:
     """Write the table DATA with its missing cells filled by a trained MODEL, which may be a run or a model directory.
 
     Numbers are filled by their posterior mean, categories by the likeliest level. Everything else stays as it is;

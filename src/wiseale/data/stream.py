@@ -70,11 +70,11 @@ def open_rows(
     data_root: Path | None = None,
     progress: Progress | None = None,
     table: TableSchema | None = None,
-    unseen: Unseen = "error",
+    unseen: Unseen | None = None,
 ) -> RowStream:
     """Rows of a dataset's split, or of a path with settings.
 
-    With a ``table``, rows are cells under that schema, NaN where one is missing.
+    With a ``table``, rows are cells under that schema, NaN where one is missing; ``unseen`` replaces the schema's own.
 
     ``columns`` are the features a table must have, in this order: they are taken from among the file's, unless its
     settings choose others, which is refused. ``array`` is the one taken from an .npz that holds several.
@@ -164,12 +164,12 @@ class CellStream:
         )
 
 
-def cell_stream(reader: TableFile, path: Path, table: TableSchema, unseen: Unseen = "error") -> CellStream:
+def cell_stream(reader: TableFile, path: Path, table: TableSchema, unseen: Unseen | None = None) -> CellStream:
     """A table's columns by the schema's names, wherever they stand."""
     names, read = reader.open(path)
     found = select(path.name, names, table.names, (), ())
     others = tuple(i for i in range(len(found.names)) if i not in found.features)
-    return CellStream(replace(found, labels=others), read, table, unseen)
+    return CellStream(replace(found, labels=others), read, table, unseen or table.unseen)
 
 
 def _array_rows(reader: ArrayFile, path: Path, default: str | None, *, missing: bool = False) -> RowStream:

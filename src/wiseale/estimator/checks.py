@@ -59,7 +59,7 @@ class ChecksInput:
         config.convert("unseen", self.unseen, Unseen)
         given = from_torch(X)
         if library_of(given):
-            cells = learn_cells(given, self.column_kinds, self.missing)
+            cells = learn_cells(given, self.column_kinds, self.missing, self.unseen)
             if cells.x is None:
                 kept = pick(given, cells.schema.names) if cells.schema.ignored else given
                 return self._validated(kept, reset=True), cells

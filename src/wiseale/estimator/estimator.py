@@ -56,7 +56,8 @@ class AutoEncoder(ChecksInput, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         column_kinds: kinds of a data frame's columns where they are not to be guessed: ``{"price": "number", "colour":
             "category", "visits": "count", "sold": "binary", "id": "ignore"}``.
         missing: ``"learn"`` takes missing cells (NaN, None) of tables as such, ``"error"`` refuses them.
-        unseen: a level that ``fit`` has not seen is an ``"error"``, or counts as ``"missing"``.
+        unseen: a level that ``fit`` has not seen is an ``"error"``, or counts as ``"missing"``, or as ``"other"``: the
+            level that ``fit`` then makes of those in fewer than 5 rows (where a column has none, it counts as missing).
         verbose: 1 prints what was chosen and the loss now and then, 2 every epoch.
 
     Attributes:

@@ -31,6 +31,8 @@ def load(path: str | os.PathLike[str], sha256: str | None = None) -> AutoEncoder
         network=model_config.network,
         likelihood=model_config.likelihood,
     )
+    if model_config.table is not None:
+        estimator.set_params(unseen=model_config.table.unseen)
     estimator._adopt(codec, f"rows of shape {model_config.x_shape}, read from {directory}")
     estimator.n_features_in_ = model_config.x_shape[0]
     counted = tuple(str(i + 1) for i in range(len(model_config.columns)))  # a file without a header: numbers, not names

@@ -34,12 +34,14 @@ class Cells:
     schema: TableSchema
 
 
-def learn_cells(X: Any, column_kinds: Mapping[str, str] | str | None, missing: str) -> Cells:
+def learn_cells(
+    X: Any, column_kinds: Mapping[str, str] | str | None = None, missing: str = "learn", unseen: Unseen = "error"
+) -> Cells:
     """The cells of a data frame."""
     library = library_of(X)
     chosen, read = select_all(X), partial(raw_blocks, X)
     asked = parse_kinds(column_kinds or {})
-    kept, schema = learn_schema(chosen, read, asked, "error" if missing == "error" else "learn")
+    kept, schema = learn_schema(chosen, read, asked, "error" if missing == "error" else "learn", unseen)
     if schema is None:
         return Cells(None, _of_numbers(kept, X, library))
     x, _ = gather(kept, encoded(schema, kept, read), missing=True)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from wiseale.data.tables.raw import as_word
 from wiseale.evaluation.encoded import Encoded
 from wiseale.experiments.saved_figure import Folder, Models, SavedFigure
-from wiseale.figures.latent_map import Factor, PlaneCodes, latent_map
+from wiseale.figures.latent_map import MAX_CLASSES, Factor, PlaneCodes, latent_map
 from wiseale.figures.posteriors import posterior_contours
 from wiseale.figures.shown_codes import spread_rows, widest_units
 
@@ -34,13 +35,10 @@ def posterior_pictures(folder: Folder, models: Models, all_rows: Models) -> list
 
 
 def map_picture(folder: Folder, models: Models) -> SavedFigure:
-    """Draw a map of the codes, coloured by the first factor if there is any."""
+    """Draw a map of the codes, coloured by the first factor if there is any, else by a table's first category."""
     some = next(iter(models.values()))
     made = {name: plane_codes(one) for name, one in models.items()}
-    factor = None
-    if some.factors:
-        name = next(iter(some.factors))
-        factor = Factor(name, np.asarray(some.factors[name]), name in some.circular)
+    factor = _factor(some)
     which = "" if some.model.latent_dim <= 2 else ", in the two units that vary most"
     by = f" by {factor.name}" if factor else ""
     marked = made[next(iter(made))].marked
@@ -49,6 +47,20 @@ def map_picture(folder: Folder, models: Models) -> SavedFigure:
     rows = f"{len(some.rows):,} {'unseen ' if some.unseen is None else ''}rows"
     caption = f"Mean codes of {rows}{by}{which}{edge}. {scale if some.model.latent_dim > 1 else ''}"
     return folder.save(latent_map(made, factor), "latent_map", caption.strip())
+
+
+def _factor(one: Encoded) -> Factor | None:
+    if one.factors:
+        name = next(iter(one.factors))
+        return Factor(name, np.asarray(one.factors[name]), name in one.circular)
+    table = one.codec.model_config.table
+    for i, column in enumerate(table.columns if table is not None and one.model.table is not None else ()):
+        if column.has_levels and len(column.levels) <= MAX_CLASSES:
+            words = column.decode(one.rows.x[:, i].astype(np.float64))
+            return Factor(
+                column.name, np.array(["missing" if word is None or word != word else as_word(word) for word in words])
+            )
+    return None
 
 
 def plane_codes(one: Encoded) -> PlaneCodes:

@@ -22,9 +22,6 @@ POINTS_SHOWN = 3000
 STANDARD = ("latent_map", "reconstructions", "traversals", "prior_samples", "training_curves")
 """The pictures that every finished run has in its directory."""
 
-STANDARD_OF_MIXED_TABLES = ("latent_map", "training_curves")
-"""Those of a table with categories or missing cells, whose columns have no common scale to be drawn in."""
-
 
 def run_pictures(path: Path, dataset: Dataset | None = None) -> list[Path]:
     """Draw the standard pictures of a finished run, as PNG, unless they are there; returns their paths.
@@ -32,9 +29,7 @@ def run_pictures(path: Path, dataset: Dataset | None = None) -> list[Path]:
     ``dataset`` is the run's own, where it is in memory already.
     """
     run = RunDirectory.open(path)
-    likelihood = run.read_record().settings.likelihood or ""
-    names = STANDARD_OF_MIXED_TABLES if likelihood.partition(":")[0] == "table" else STANDARD
-    made = [run.figures / f"{name}.png" for name in names]
+    made = [run.figures / f"{name}.png" for name in STANDARD]
     if not all(picture.exists() for picture in made):
         folder = Folder(run.figures, svg=False)
         opened = open_run(path, dataset=dataset)
@@ -60,9 +55,7 @@ def model_pictures(folder: Folder, runs: Mapping[str, OpenRun], seed: int, *, br
     some = next(iter(all_rows.values()))
     unseen = some.unseen is None or some.unseen.any()
     models = {name: run.unseen(POINTS_SHOWN) for name, run in runs.items()} if unseen else all_rows
-    if some.model.table is not None:
-        decoded = []
-    elif len(some.model.x_shape) == 1:
+    if len(some.model.x_shape) == 1:
         decoded = table_pictures(folder, all_rows, seed, brief=brief)
     else:
         decoded = decoded_pictures(folder, models, seed, brief=brief)

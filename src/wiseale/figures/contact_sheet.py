@@ -7,17 +7,22 @@ import math
 import numpy as np
 from matplotlib.figure import Figure
 
+from wiseale.figures.columns import Levels
+from wiseale.figures.level_bars import draw_counts
 from wiseale.figures.mosaic import Values, as_pixels, mosaic
 from wiseale.figures.style import PALETTE, axes_grid, new_figure
 
 
-def contact_sheet(x: Values, columns: tuple[str, ...] = ()) -> Figure:
-    """Draw some rows in the user's units: images (n, C, H, W), signals (n, C, L) or tables (n, features)."""
+def contact_sheet(x: Values, columns: tuple[str, ...] = (), levels: Levels = ()) -> Figure:
+    """Draw some rows in the user's units: images (n, C, H, W), signals (n, C, L) or tables (n, features).
+
+    ``levels`` are those of a table's categories, none for numbers; missing cells are NaN.
+    """
     if x.ndim == 4:
         return image_grid(as_pixels(x))
     if x.ndim == 3:
         return _traces(x)
-    return _histograms(x, columns)
+    return _histograms(x, columns, levels)
 
 
 def image_grid(x: Values, across: int = 8) -> Figure:
@@ -44,7 +49,7 @@ def _traces(x: Values) -> Figure:
     return figure
 
 
-def _histograms(x: Values, columns: tuple[str, ...]) -> Figure:
+def _histograms(x: Values, columns: tuple[str, ...], levels: Levels) -> Figure:
     shown = min(16, x.shape[1])
     figure = new_figure(9, 1.4 * math.ceil(shown / 4) + 0.3)
     axes = list(figure.subplots(math.ceil(shown / 4), 4, squeeze=False).flat)
@@ -52,7 +57,14 @@ def _histograms(x: Values, columns: tuple[str, ...]) -> Figure:
         if column >= shown:
             ax.set_axis_off()
             continue
-        ax.hist(x[:, column], bins=40, color=PALETTE[0])
-        ax.set_title(columns[column] if columns else f"column {column}", fontsize=8, parse_math=False)
         ax.tick_params(labelsize=7)
+        ax.set_title(columns[column] if columns else f"column {column}", fontsize=8, parse_math=False)
+        cells = x[~np.isnan(x[:, column]), column]
+        if levels and levels[column]:
+            draw_counts(ax, cells, levels[column])
+        else:
+            ax.hist(cells, bins=40, color=PALETTE[0])
+            ax.locator_params(axis="x", nbins=5)
+            ax.ticklabel_format(axis="x", scilimits=(-3, 5))
+            ax.xaxis.get_offset_text().set_fontsize(6)
     return figure

@@ -40,9 +40,22 @@ def correlation_matrices(tables: Mapping[str, Table], columns: Sequence[str] = (
 
 
 def _correlation(x: Table) -> Table:
-    """Pearson's correlation of the columns, (columns, columns); NaN, drawn white, where a column is constant."""
+    """Pearson's correlation of the columns, (columns, columns); NaN, drawn white, where a column is constant.
+
+    Of a table with missing cells, each pair by the rows where both are observed.
+    """
+    if np.isnan(x).any():
+        return np.array([[_pair(left, right) for right in x.T] for left in x.T])
     standardised = Scale.of(x)(x)
     constant = x.std(0) == 0
     matrix = standardised.T @ standardised / len(x)
     matrix[constant] = matrix[:, constant] = np.nan
     return matrix
+
+
+def _pair(left: Table, right: Table) -> float:
+    both = ~np.isnan(left) & ~np.isnan(right)
+    left, right = left[both], right[both]
+    if len(left) < 2 or left.std() == 0 or right.std() == 0:
+        return np.nan
+    return float(np.corrcoef(left, right)[0, 1])

@@ -45,7 +45,7 @@ def embed(
     return output.rows
 
 
-def open_cells(codec: Codec, spec: str, unseen: Unseen = "error") -> CellStream:
+def open_cells(codec: Codec, spec: str, unseen: Unseen | None = None) -> CellStream:
     """A table in a CSV or Parquet file, for :func:`impute`."""
     path, settings = split_path(spec)
     if not path.is_file():

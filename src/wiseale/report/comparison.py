@@ -10,6 +10,7 @@ from wiseale.experiments.paper.relations import MINIMUM_SEEDS
 from wiseale.experiments.saved_figure import SavedFigure
 from wiseale.models.collapse import collapse_message
 from wiseale.report.cells import estimate_cell
+from wiseale.report.column_quality import column_quality
 from wiseale.report.document import Document, Paragraph, Picture, Section, Table
 from wiseale.report.how_it_was_run import run_blocks
 
@@ -40,6 +41,7 @@ def comparison_sections(
             (
                 _table(summary, FIT, f"{_stem(prefix)}results", "Match with the data and with the prior."),
                 _table(summary, CODES, f"{_stem(prefix)}codes", "Properties of the codes."),
+                *column_quality(summary, f"{_stem(prefix)}columns"),
                 *collapse_notes(results),
                 *_notes(results),
             ),

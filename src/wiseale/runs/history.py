@@ -11,7 +11,10 @@ from typing import Self
 from wiseale.errors import ModelFileError, RunError
 from wiseale.runs.record import RunRecord
 
-FREE = ("data", "data_root", "processes", "threads", "device", "logger", "figures", "checkpoint_every", "init_from")
+FREE = (
+    *("data", "data_root", "processes", "threads", "device", "logger", "figures", "checkpoint_every", "init_from"),
+    "unseen",  # part of ``data`` by the time it is recorded
+)
 """Settings that say where things are or how the work is divided: the experiment is the same with others."""
 
 

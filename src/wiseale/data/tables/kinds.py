@@ -24,6 +24,7 @@ MOST_LEVELS = 1_000
 
 _LIKELY_LEVELS = 256  # words with more levels are not taken for a category unless the user says so
 _SURE_LEVELS = 20  # with at most this many they are, however few rows there are
+_RARE = 5  # rows: levels seen in fewer are learned together as "other", where that is asked for
 _HIGHEST_COUNT = 1_000
 _MONTH = r"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
 _DATE = re.compile(
@@ -68,9 +69,8 @@ class Facts:
     high: float = -math.inf
     total: float = 0.0
     counting: bool = True  # 1, 2, 3, … from any start
-    levels: dict[str, None] = field(
-        default_factory=dict
-    )  # different values as text; one more than the most at the most
+    # Different values as text, one more than the most at the most, and in how many rows each word was.
+    levels: dict[str, int] = field(default_factory=dict)
     first_word: tuple[int, str] | None = None
     first_missing: int | None = None
     column: RawColumn | None = None
@@ -102,7 +102,7 @@ class Facts:
             )
             for value in words:
                 if value is not None and len(self.levels) <= MOST_LEVELS:
-                    self.levels[value] = None
+                    self.levels[value] = self.levels.get(value, 0) + 1
 
     @property
     def observed(self) -> int:
@@ -189,6 +189,19 @@ def _as_levels(made: Column, facts: Facts, asked: Asked) -> Column:
     return replace(made, kind="binary" if asked == "binary" else "category", levels=levels, whole=False)
 
 
+def merge_rare(column: Column, facts: Facts) -> Column:
+    """The column with the words seen in fewer than 5 rows as one level "other", if at least two levels are left."""
+    counts = {level: facts.levels.get(level, 0) for level in column.levels if isinstance(level, str)}
+    if column.kind != "category" or len(counts) < len(column.levels):
+        return column
+    other = next((level for level in counts if level.lower() == "other"), "other")
+    kept = [level for level, count in counts.items() if count >= _RARE and level != other]
+    rare = len(kept) + (other in counts) < len(counts)
+    if len(kept) < 2 or not (rare or other in counts):
+        return column
+    return replace(column, levels=(*kept, other), other=other)
+
+
 def _level(value: Any) -> Level:
     number = float(value)
     return int(number) if number.is_integer() and abs(number) < 1e15 else number
@@ -203,7 +216,7 @@ def _from_words(made: Column, facts: Facts, where: Callable[[int], str]) -> Colu
     commas = [level for level in facts.levels if re.fullmatch(r"[-+]?\d+,\d+", level)]
     if commas:
         raise DataError(f'{where(row)} has {commas[0]!r} in column "{name}": say decimal=comma if that is a number')
-    if facts.numbers:
+    if facts.numbers and not (facts.words > facts.numbers and count > _LIKELY_LEVELS):  # a film may be called 1941
         raise DataError(
             f'{where(row)} has {cell} in column "{name}", which also holds numbers: '
             f"correct it, or say {name}:category or {name}:ignore"

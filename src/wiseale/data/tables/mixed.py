@@ -10,7 +10,7 @@ import numpy as np
 
 from wiseale.data.tables.blocks import Block, RawBlock, place
 from wiseale.data.tables.columns import Selection
-from wiseale.data.tables.kinds import Asked, Facts, Ignored, decide
+from wiseale.data.tables.kinds import Asked, Facts, Ignored, decide, merge_rare
 from wiseale.data.tables.schema import Column, TableSchema, Unseen
 from wiseale.errors import DataError
 from wiseale.registry import did_you_mean
@@ -21,7 +21,11 @@ _LINES_KEPT = 1 << 20  # rows whose line numbers are remembered for errors
 
 
 def learn_schema(
-    chosen: Selection, read: Raw, asked: Mapping[str, Asked], missing: Literal["learn", "error"] = "learn"
+    chosen: Selection,
+    read: Raw,
+    asked: Mapping[str, Asked],
+    missing: Literal["learn", "error"] = "learn",
+    unseen: Unseen = "error",
 ) -> tuple[Selection, TableSchema | None]:
     """The columns that are learned from and their schema; None where they are numbers alone and none is missing.
 
@@ -54,8 +58,13 @@ def learn_schema(
         raise DataError(f"no column of {chosen.file} is left to learn from ({reasons}): say the kinds of some")
     if missing == "error":
         _refuse_missing([(names[i], facts[i]) for i in kept], where)
-    columns = tuple(column for column in found if isinstance(column, Column))
-    return replace(chosen, features=tuple(chosen.features[i] for i in kept)), TableSchema(columns, ignored)
+    columns = tuple(
+        merge_rare(column, known) if unseen == "other" else column
+        for column, known in zip(found, facts, strict=True)
+        if isinstance(column, Column)
+    )
+    features = tuple(chosen.features[i] for i in kept)
+    return replace(chosen, features=features), TableSchema(columns, ignored, unseen=unseen)
 
 
 def _is_plain(facts: Facts) -> bool:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-MISSING_WORDS = {"", "-", "--", "?", "na", "n/a", "#n/a", "nan", "null", "none", "missing", "<na>", "nat"}
+MISSING_WORDS = {"", "-", "--", "?", "na", "n/a", "#n/a", "nan", "null", "none", "missing", "<na>", "nat", "."}
 """Cells of a text table that stand for a missing one."""
 
 Numbers = npt.NDArray[np.float64]

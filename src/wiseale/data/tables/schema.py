@@ -22,7 +22,12 @@ from wiseale.registry import did_you_mean
 
 Kind = Literal["number", "binary", "category", "poisson", "negative_binomial"]
 Level = str | int | float | bool
-Unseen = Literal["error", "missing"]
+Unseen = Literal["error", "missing", "other"]
+"""What becomes of a level that training did not see.
+
+``"other"`` counts it as the level "other", which stands for the levels that training saw rarely; in a column without
+such levels nothing was learned about it, and it counts as missing.
+"""
 
 Numbers = npt.NDArray[np.float64]
 
@@ -38,6 +43,7 @@ class Column:
         whole: every observed number was whole, so numbers that come back are rounded.
         dtype: the data frame's own name for the column's type; empty where it came from a file or an array.
         ordered: whether a pandas categorical was ordered.
+        other: the level that stands for rare and unseen ones; empty where there is none.
     """
 
     name: str
@@ -46,6 +52,7 @@ class Column:
     whole: bool = False
     dtype: str = ""
     ordered: bool = False
+    other: str = ""
 
     @property
     def has_levels(self) -> bool:
@@ -77,13 +84,15 @@ class Column:
         missing = column.missing()
         found = np.array([self._positions.get(value, -1) for value in values], np.float64)
         unknown = np.flatnonzero((found < 0) & ~missing)
-        if len(unknown) and unseen == "error":
+        if self.other:
+            found[unknown] = self._positions[self.other]
+        elif len(unknown) and unseen == "error":
             cell = column.shown(int(unknown[0]))
             near = did_you_mean(str(column.values[int(unknown[0])]), [str(level) for level in self.levels])
             raise DataError(
                 f"{where(int(unknown[0]))} has {cell} in column {_quoted(self.name)}, "
                 f"which training did not see{near}; "
-                "correct it, or say unseen=missing"
+                "correct it, or say unseen=missing or unseen=other"
             )
         found[found < 0] = math.nan
         return found
@@ -120,11 +129,13 @@ class TableSchema:
         columns: in the order of the cells.
         ignored: name and reason of the columns left out.
         frame: library of the data frame it was learned from (``"pandas"``, ``"polars"``, ``"pyarrow"``), or empty.
+        unseen: what becomes of levels that training did not see, unless the model's user says otherwise.
     """
 
     columns: tuple[Column, ...]
     ignored: tuple[tuple[str, str], ...] = ()
     frame: str = ""
+    unseen: Unseen = "error"
 
     @property
     def kinds(self) -> str:
@@ -161,11 +172,14 @@ class TableSchema:
             column = Column(**{**item, "levels": tuple(item["levels"])})
             if not all(isinstance(level, Level) for level in column.levels) or column.has_levels != bool(column.levels):
                 raise ValueError("not the levels of a column")
+            if column.other and column.other not in column.levels:
+                raise ValueError("not a level of a column")
             columns.append(column)
         ignored = tuple((str(name), str(reason)) for name, reason in values["ignored"])
-        if not columns:
+        unseen = values.get("unseen", "error")
+        if not columns or unseen not in get_args(Unseen):
             raise ValueError("no columns")
-        return cls(tuple(columns), ignored, str(values["frame"]))
+        return cls(tuple(columns), ignored, str(values["frame"]), unseen)
 
     def describe(self, listed: int = 5) -> str:
         """The columns by kind: ``2 numbers (mass, length), 1 category (species: 3 levels); ignored: name (…)``."""

@@ -14,7 +14,7 @@ from wiseale.data.tables.blocks import Block, CellError, RawBlock, gather
 from wiseale.data.tables.columns import Selection, select
 from wiseale.data.tables.kinds import choose_counts, parse_kinds
 from wiseale.data.tables.mixed import encoded, learn_schema
-from wiseale.data.tables.schema import TableSchema
+from wiseale.data.tables.schema import TableSchema, Unseen
 from wiseale.errors import DataError
 
 
@@ -39,6 +39,7 @@ class TableFile(Settings):
     labels: tuple[str, ...] = setting((), "columns, of words or numbers, to colour plots by; never learned from")
     kinds: str = setting("", "kinds of columns: price:number,colour:category,visits:count,sold:binary,id:ignore")
     missing: Literal["learn", "error"] = setting("learn", "error refuses missing cells")
+    unseen: Unseen = setting("error", "what a level that training did not see is: error, missing, or other")
     standardize: Literal["auto", "none", "columns", "global"] = setting("auto", "by which mean and scale")
 
     def load(self, path: Path, name: str, *, training: bool = True) -> Dataset:
@@ -55,7 +56,7 @@ class TableFile(Settings):
                 raise CellError("kinds are said")
             x, factors = gather(chosen, read(chosen))
         except CellError:
-            chosen, schema = learn_schema(chosen, read.raw, parse_kinds(self.kinds), self.missing)
+            chosen, schema = learn_schema(chosen, read.raw, parse_kinds(self.kinds), self.missing, self.unseen)
             if schema is None:
                 x, factors = gather(chosen, read(chosen))
             else:
