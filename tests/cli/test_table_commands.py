@@ -89,8 +89,8 @@ def test_evaluate_on_other_rows_uses_the_models_levels(trained, tmp_path, capsys
         assert measure in said
 
 
-def test_the_explorer_refuses_them_in_one_line(trained, tmp_path, capsys):
-    code, _, err = run(capsys, "explore", trained / "run", "--html", tmp_path / "page.html")
-    assert code == 2
-    assert "does not show tables with categories or missing cells" in err
-    assert not (tmp_path / "page.html").exists()
+def test_the_explorer_shows_them(trained, tmp_path, capsys):
+    code, said, err = run(capsys, "explore", trained / "run", "--html", tmp_path / "page.html")
+    assert (code, err) == (0, "")
+    assert "colour" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "MB" in said

@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from importlib.resources import files
 from typing import Any
 
 CHROMIUM = next(
@@ -96,3 +97,29 @@ def has_count(page: Any, selector: str, n: int) -> None:
     from playwright.sync_api import expect
 
     expect(page.locator(selector)).to_have_count(int(n), timeout=40_000)
+
+
+def drop(page, name, content):
+    """Drop a file on the page."""
+    page.evaluate(
+        """([name, bytes]) => {
+            const data = new DataTransfer();
+            data.items.add(new File([new Uint8Array(bytes)], name));
+            document.body.dispatchEvent(new DragEvent('drop', { dataTransfer: data, bubbles: true, cancelable: true }));
+        }""",
+        [name, list(content)],
+    )
+
+
+def serious_findings(page: Any) -> list[str]:
+    """What axe-core calls serious or critical."""
+    import axe_playwright_python
+
+    if not page.evaluate("typeof axe !== 'undefined'"):
+        page.evaluate((files(axe_playwright_python) / "axe.min.js").read_text(encoding="utf-8"))
+    return [
+        f"{one['id']}: {node['html'][:120]}"
+        for one in page.evaluate("axe.run()")["violations"]
+        if one["impact"] in ("serious", "critical")
+        for node in one["nodes"]
+    ]

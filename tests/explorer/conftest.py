@@ -1,4 +1,4 @@
-"""Tiny trained runs for the explorer: images with labels (d_z = 2), signals (d_z = 4), a table (d_z = 2)."""
+"""Tiny trained runs for the explorer: images with labels (d_z = 2), signals (d_z = 4), tables (d_z = 2)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.explorer.browser import MISSING, chromium
 
 from wiseale.cli import main
 from wiseale.explorer.opening import choose_rows, open_models
@@ -15,7 +16,7 @@ from wiseale.explorer.session import Session, make_session
 def train(data: str, out: Path, *options: str) -> Path:
     """One finished run."""
     with pytest.raises(SystemExit) as ended:
-        main(["train", data, "--out", str(out), "--max-epochs", "3", "--threads", "1", *options])
+        main(["train", data, "--out", str(out), "--max-epochs", "3", "--threads", "1", "--no-figures", *options])
     assert ended.value.code == 0
     return out
 
@@ -72,3 +73,31 @@ def table_run(folder) -> Path:
 @pytest.fixture(scope="session")
 def image_session(image_run) -> Session:
     return open_session(image_run)
+
+
+@pytest.fixture(scope="session")
+def mixed_run(folder) -> Path:
+    """Words, whole numbers, counts and two columns with holes, all of which follow one number between -1 and 1."""
+    draws = np.random.default_rng(2)
+    lines = ["species,mass,visits,sex,length"]
+    for row, t in enumerate(draws.uniform(-1, 1, 400)):
+        species = "Adelie" if t < -0.3 else "Gentoo" if t > 0.4 else "Chinstrap"
+        mass = "" if row % 9 == 0 else f"{4200 + 900 * t + 60 * draws.normal():.0f}"
+        sex = "" if row % 7 == 0 else "male" if t + 0.3 * draws.normal() > 0 else "female"
+        lines.append(f"{species},{mass},{draws.poisson(np.exp(1.2 + t))},{sex},{40 + 5 * t + draws.normal():.2f}")
+    (folder / "birds.csv").write_text("\n".join(lines) + "\n")
+    return train(str(folder / "birds.csv"), folder / "birds", "--latent-dim", "2", "--max-epochs", "15")
+
+
+@pytest.fixture(scope="session")
+def mixed_session(mixed_run) -> Session:
+    return open_session(mixed_run)
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """One Chromium for all tests of a process."""
+    if MISSING:
+        pytest.skip(MISSING)
+    with chromium() as browser:
+        yield browser

@@ -6,19 +6,11 @@ import re
 import numpy as np
 import pytest
 from PIL import Image
-from tests.explorer.browser import MISSING, chromium, decoded_after, has_count, middle, opened
+from tests.explorer.browser import decoded_after, drop, has_count, middle, opened, serious_findings
 from tests.explorer.conftest import open_session
 from tests.explorer.local_server import local_server
 
 from wiseale.explorer.html import write_page
-
-pytestmark = pytest.mark.skipif(bool(MISSING), reason=MISSING)
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with chromium() as browser:
-        yield browser
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +30,7 @@ def test_points_are_drawn_and_hovering_shows_what_the_model_decodes(browser, ima
     url = f"{images}?renderer=canvas" if renderer == "canvas" else images
     with opened(browser, url) as page:
         assert page.locator(".panel").get_attribute("data-renderer") == renderer
-        assert "60 held out rows" in page.text_content("#about")
+        assert "600 rows" in page.text_content("#about")
         coloured = page.locator(".stage canvas").first.screenshot()
         shown = np.asarray(Image.open(io.BytesIO(coloured)).convert("RGB")).astype(int)
         orange = np.abs(shown - (255, 169, 14)).sum(axis=2) < 60  # the second class's colour
@@ -186,18 +178,6 @@ def test_a_dropped_row_of_a_table_is_encoded_and_a_bad_one_is_refused_in_words(b
         page.wait_for_function("() => document.querySelector('#message').textContent.includes('empty cell')")
 
 
-def drop(page, name, content):
-    """Drop a file on the page."""
-    page.evaluate(
-        """([name, bytes]) => {
-            const data = new DataTransfer();
-            data.items.add(new File([new Uint8Array(bytes)], name));
-            document.body.dispatchEvent(new DragEvent('drop', { dataTransfer: data, bubbles: true, cancelable: true }));
-        }""",
-        [name, list(content)],
-    )
-
-
 def test_everything_works_with_the_keyboard_alone(browser, images):
     with opened(browser, images) as page:
         reached = set()
@@ -230,23 +210,14 @@ def test_everything_works_with_the_keyboard_alone(browser, images):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing_serious(browser, compared, scheme):
-    files = pytest.importorskip("importlib.resources").files(pytest.importorskip("axe_playwright_python"))
     with opened(browser, compared, color_scheme=scheme) as page:
         page.mouse.move(*middle(page))
         page.mouse.click(*middle(page))
         page.wait_for_selector("#pins li")
-        page.evaluate((files / "axe.min.js").read_text(encoding="utf-8"))
         for tab in ("traversal", "samples", "selection", "measures") if scheme == "light" else ("samples",):
             page.click(f"#tab-{tab}")
             page.wait_for_timeout(150)
-            found = page.evaluate("axe.run()")["violations"]
-            serious = [
-                f"{one['id']}: {node['html'][:120]}"
-                for one in found
-                if one["impact"] in ("serious", "critical")
-                for node in one["nodes"]
-            ]
-            assert serious == []
+            assert serious_findings(page) == []
 
 
 def test_a_phone_needs_no_sideways_scrolling(browser, images):

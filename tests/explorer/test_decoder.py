@@ -189,3 +189,18 @@ def test_a_layer_unknown_to_the_page_is_refused():
     codec.model.decoder.append(nn.GELU())
     with pytest.raises(NoDescriptionError, match="GELU"):
         describe(codec)
+
+
+@needs_node
+def test_a_table_returns_means_probabilities_and_rates(tmp_path):
+    kinds = "number,category:3,binary,poisson,category:2,negative_binomial,number"
+    mean = torch.tensor([1e6, 0, 0, 0, 0, 0, -3.0], dtype=torch.float64)
+    scale = torch.tensor([1e-3, 1, 1, 1, 1, 1, 20.0], dtype=torch.float64)
+    codec = codec_of("mlp", (7,), f"table:kinds={kinds}", Standardizer(mean, scale))
+    z = 3 * codes_for_tests()
+    found = run(tmp_path, *describe(codec), z)
+    assert found.shape == (5, 10)
+    np.testing.assert_allclose(found, codec.expected(z), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(found[:, 1:4].sum(1), 1, rtol=1e-6)
+    assert (found[:, 1:4].argmax(1) == codec.decode(z)[:, 1]).all()
+    np.testing.assert_allclose(found[:, [0, 4, 5, 8, 9]], codec.decode(z)[:, [0, 2, 3, 5, 6]], rtol=1e-5, atol=1e-5)

@@ -88,7 +88,7 @@ def test_stored_decodes_of_rows_are_those_of_their_codes(signal_run):
 def test_the_command_writes_the_file(capsys, image_run, tmp_path):
     code, out, err = run(capsys, "explore", image_run, "--html", tmp_path / "page.html")
     assert (code, err) == (0, "")
-    assert "60 rows" in out
+    assert "600 rows" in out
     assert (tmp_path / "page.html").read_text(encoding="utf-8").startswith("<!doctype html>")
 
 

@@ -12,15 +12,28 @@ from wiseale.explorer.opening import expand, open_models
 from wiseale.explorer.plane import principal_plane
 
 
-def test_rows_are_those_held_out(image_session):
-    shown = image_session.shown
+def test_rows_are_those_held_out(monkeypatch, image_run):
+    monkeypatch.setattr("wiseale.explorer.opening.FEWEST_UNSEEN", 60)
+    shown = open_session(image_run).shown
     assert (shown.split, len(shown.rows), shown.available) == ("held out", 60, 60)
     assert shown.trained_on == (0,)
+    assert shown.learned_from is None
     data = load_dataset(shown.data)
     assert (data.train.x[shown.numbers] == shown.rows.x).all()
 
 
-def test_rows_that_another_run_was_trained_on_are_counted(folder, image_data, image_run):
+def test_where_few_rows_are_held_out_all_are_shown_and_told_apart(monkeypatch, image_run, image_session):
+    shown = image_session.shown
+    assert (shown.split, len(shown.rows), shown.trained_on) == ("all rows", 600, (540,))
+    monkeypatch.setattr("wiseale.explorer.opening.FEWEST_UNSEEN", 60)
+    held_out = open_session(image_run).shown.numbers
+    assert (np.flatnonzero(~shown.learned_from) == held_out).all()
+    last = image_session.colourings[-1]
+    assert (last.name, last.classes, last.values.sum()) == ("training", ("held out", "learned from"), 540)
+
+
+def test_rows_that_another_run_was_trained_on_are_counted(monkeypatch, folder, image_data, image_run):
+    monkeypatch.setattr("wiseale.explorer.opening.FEWEST_UNSEEN", 60)
     other = train(image_data, folder / "another-seed", "--latent-dim", "2", "--network", "mlp", "--seed", "5")
     first, second = open_session(image_run, other).shown.trained_on
     assert first == 0
@@ -68,11 +81,11 @@ def test_principal_components_are_those_of_the_singular_value_decomposition():
 
 
 def test_colours_come_from_labels_and_columns(image_session, table_run):
-    (quarter,) = image_session.colourings
+    quarter, _ = image_session.colourings
     assert (quarter.name, quarter.classes) == ("quarter", ("0", "1", "2", "3"))
     assert (quarter.values == image_session.shown.rows.factors["quarter"]).all()
     table = open_session(table_run)
-    assert [one.name for one in table.colourings] == ["region", "price", "quantity"]
+    assert [one.name for one in table.colourings] == ["region", "price", "quantity", "training"]
     assert np.allclose(table.colourings[2].values, table.shown.rows.x[:, 1])
 
 
@@ -114,5 +127,5 @@ def test_an_own_array_of_another_shape_is_refused(image_session):
 
 def test_thumbnails_of_small_images_are_the_images(image_session):
     thumbnails = image_session.thumbnails()
-    assert thumbnails.shape == (60, 1, 12, 12)
+    assert thumbnails.shape == (600, 1, 12, 12)
     assert np.abs(thumbnails.astype(int) - image_session.shown.rows.x[image_session.thumbnail_rows]).max() <= 1

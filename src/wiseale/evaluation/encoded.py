@@ -131,7 +131,7 @@ def open_run(path: Path, data: str | None = None, dataset: Dataset | None = None
     root = Path(settings.data_root) if settings.data_root else None
     codec = Codec(*load_model(run.model), exact=False)
     if codec.model.table is not None and data is not None:
-        dataset = _read_with(codec, data)
+        dataset = read_as_cells(codec, data)
     dataset = dataset or load_dataset(data or settings.data, root)
     if dataset.x_shape != codec.model.x_shape:
         shapes = f"has rows of shape {dataset.x_shape}, the model takes {codec.model.x_shape}"
@@ -146,7 +146,7 @@ def encode_run(path: Path, data: str | None = None, most: int = MOST_ROWS) -> En
     return open_run(path, data).unseen(most)
 
 
-def _read_with(codec: Codec, data: str) -> Dataset:
+def read_as_cells(codec: Codec, data: str) -> Dataset:
     """Other data as cells under the model's own kinds and levels."""
     table = codec.model_config.table
     blocks = open_rows(data, columns=codec.model_config.columns, table=table).blocks()

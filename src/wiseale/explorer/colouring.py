@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from wiseale.data.dataset import Array
+from wiseale.explorer.columns import ShownColumn
 from wiseale.explorer.observation import Values
 from wiseale.explorer.opening import ShownRows
 
@@ -23,22 +24,25 @@ class Colouring:
 
     Attributes:
         name: as the data calls it.
-        source: whether it is a factor (or label) of the rows or a column of the table.
-        values: (n,); with classes the number of a row's class.
+        source: a factor (or label) of the rows, a column of the table, or what the model did with them.
+        values: (n,); with classes the number of a row's class. NaN where a cell of a table is missing.
         classes: names of the classes, empty where the values are a scale.
         period: of a factor that wraps around.
     """
 
     name: str
-    source: Literal["factor", "column"]
+    source: Literal["factor", "column", "model"]
     values: Values
     classes: tuple[str, ...] = ()
     period: float | None = None
 
 
-def colourings(shown: ShownRows, x: Values) -> tuple[Colouring, ...]:
-    """The factors of the rows, then the columns of a table (n, features)."""
-    return (*_factors(shown), *_columns(shown, x))
+def colourings(shown: ShownRows, columns: Sequence[ShownColumn]) -> tuple[Colouring, ...]:
+    """The factors of the rows, the columns of a table, and which rows were learned from."""
+    training = []
+    if shown.learned_from is not None:
+        training = [Colouring("training", "model", _float32(shown.learned_from), ("held out", "learned from"))]
+    return (*_factors(shown), *_columns(shown, columns), *training)
 
 
 def _factors(shown: ShownRows) -> Iterator[Colouring]:
@@ -51,10 +55,11 @@ def _factors(shown: ShownRows) -> Iterator[Colouring]:
             yield Colouring(name, "factor", _float32(values), period=period)
 
 
-def _columns(shown: ShownRows, x: Values) -> Iterator[Colouring]:
-    if x.ndim == 2:
-        for column, name in enumerate(shown.columns[:MOST_COLUMNS]):
-            yield Colouring(name, "column", _float32(x[:, column]))
+def _columns(shown: ShownRows, columns: Sequence[ShownColumn]) -> Iterator[Colouring]:
+    """Columns with levels first: their classes show where groups lie."""
+    numbered = sorted(enumerate(columns[:MOST_COLUMNS]), key=lambda entry: not entry[1].levels)
+    for number, column in numbered:
+        yield Colouring(column.name, "column", _float32(shown.rows.x[:, number]), column.levels)
 
 
 def _word(value: np.generic) -> str:

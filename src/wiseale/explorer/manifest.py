@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ def manifest(session: Session) -> dict[str, Any]:
         "observation": {
             "kind": observation.kind,
             "shape": observation.shape,
-            "columns": observation.columns,
+            "columns": [asdict(column) for column in observation.columns],
             "low": observation.low,
             "high": observation.high,
         },

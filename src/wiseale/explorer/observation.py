@@ -8,6 +8,8 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from wiseale.explorer.columns import ShownColumn
+
 Kind = Literal["image", "signal", "table"]
 Values = npt.NDArray[np.float32]
 
@@ -20,26 +22,26 @@ class Observation:
     """What the page needs to know to draw an x.
 
     Attributes:
-        kind: from the shape (features,), (channels, length) or (channels, height, width).
+        kind: from the shape (entries,), (channels, length) or (channels, height, width).
+        columns: those of a table.
         low, high: range of nearly all values, the same for all entries of images and signals; per column of a table.
     """
 
     kind: Kind
     shape: tuple[int, ...]
-    columns: tuple[str, ...]
+    columns: tuple[ShownColumn, ...]
     low: tuple[float, ...]
     high: tuple[float, ...]
 
     @classmethod
-    def of(cls, x: Values, columns: tuple[str, ...]) -> Observation:
-        """From some observations (n, *x_shape) in the user's units."""
+    def of(cls, x: Values, columns: tuple[ShownColumn, ...] = ()) -> Observation:
+        """From some observations (n, *x_shape) in the user's units; of a table their entries."""
         shape = x.shape[1:]
         kinds: dict[int, Kind] = {1: "table", 2: "signal", 3: "image"}
         kind = kinds[len(shape)]
         if kind == "table":
-            names = columns or tuple(f"x{i}" for i in range(shape[0]))
-            low, high = np.quantile(x, (0.01, 0.99), axis=0)
-            return cls(kind, shape, names, tuple(low.tolist()), tuple(high.tolist()))
+            low, high = zip(*(_range(x[:, column.start], column) for column in columns), strict=True)
+            return cls(kind, shape, columns, low, high)
         least, most = (float(end) for end in np.quantile(x, (0.002, 0.998)))
         if kind == "image" and x.min() >= 0 and x.max() <= 1:
             least, most = 0.0, 1.0
@@ -67,3 +69,12 @@ class Observation:
         scaled = (x - self.low[0]) / (self.high[0] - self.low[0])
         result: npt.NDArray[np.uint8] = np.rint(np.clip(scaled, 0, 1) * 255).astype(np.uint8)
         return result
+
+
+def _range(values: Values, column: ShownColumn) -> tuple[float, float]:
+    """The 1st and the 99th percentile of a column's observed values; of probabilities, 0 and 1."""
+    values = values[~np.isnan(values)]
+    if column.levels or len(values) == 0:
+        return 0.0, 1.0
+    low, high = np.quantile(values, (0.01, 0.99))
+    return float(low), float(high)

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from wiseale.data import Dataset, Rows, load_dataset
 from wiseale.data.dataset import Progress
 from wiseale.errors import DataError, RunError
+from wiseale.evaluation.encoded import read_as_cells
 from wiseale.experiments.comparison import read_comparison
 from wiseale.models.inference import Codec, open_codec
 from wiseale.randomness import permutation
@@ -20,6 +21,8 @@ from wiseale.training.plan import split_rows
 
 MOST_RUNS = 4
 MOST_ROWS = 50_000
+FEWEST_UNSEEN = 300
+"""Held-out rows that make a map; where there are fewer, all rows are shown, and a colouring tells them apart."""
 
 Indices = npt.NDArray[np.int64]
 
@@ -45,6 +48,7 @@ class ShownRows:
         data: the dataset's name.
         columns: names of a table's features.
         circular: period of each factor that wraps around.
+        learned_from: whether the first run was trained on a row, (n,), where rows of both kinds are shown.
         trained_on: for each run, how many of these rows it was trained on; None where that is not known.
     """
 
@@ -56,6 +60,7 @@ class ShownRows:
     columns: tuple[str, ...]
     circular: Mapping[str, float]
     trained_on: tuple[int | None, ...]
+    learned_from: npt.NDArray[np.bool_] | None = None
 
 
 def expand(paths: Sequence[Path]) -> list[Path]:
@@ -85,6 +90,9 @@ def open_models(paths: Sequence[Path]) -> list[Opened]:
     shapes = {model.codec.model.x_shape for model in opened}
     if len(shapes) > 1:
         raise DataError(f"the models take rows of different shapes ({', '.join(map(str, shapes))}): explore them apart")
+    tables = [model.codec.model_config.table for model in opened]
+    if len({table and table.meaning for table in tables}) > 1:
+        raise DataError("the models read their columns as different kinds or levels: explore them apart")
     return opened
 
 
@@ -95,13 +103,19 @@ def choose_rows(
     most: int = MOST_ROWS,
     progress: Progress | None = None,
 ) -> ShownRows:
-    """Test rows, else the rows that the first run held out, else all rows of other data; a random part if too many."""
+    """Test rows, else the rows that the first run held out, else all rows of other data; a random part if too many.
+
+    Where the run held out fewer than ``FEWEST_UNSEEN`` rows, all its rows are shown.
+    """
     first = models[0]
     if data is None and first.run is None:
         raise DataError(f"{first.name} is a model, which does not know its data: give the rows to show with --data")
     settings = first.run.read_record().settings if first.run else None
     root = data_root or (Path(settings.data_root) if settings and settings.data_root else None)
-    dataset = load_dataset(data or (settings.data if settings else ""), root, progress)
+    if data is not None and first.codec.model.table is not None:
+        dataset = read_as_cells(first.codec, data)
+    else:
+        dataset = load_dataset(data or (settings.data if settings else ""), root, progress)
     if dataset.x_shape != first.codec.model.x_shape:
         raise DataError(
             f"{dataset.name} has rows of shape {dataset.x_shape}, the model takes {first.codec.model.x_shape}"
@@ -111,10 +125,9 @@ def choose_rows(
     held_out = [_held_out(model, dataset) for model in models]
     rows, split = dataset.test or dataset.train, "all rows" if dataset.test is None else "test"
     numbers = np.arange(len(rows))
-    if dataset.test is None and data is None and held_out[0] is not None:
-        numbers, split = held_out[0], "held out"
-        if len(numbers) == 0:
-            raise DataError("the run held nothing out and its data has no test rows: give rows with --data")
+    unseen = held_out[0]
+    if dataset.test is None and data is None and unseen is not None and len(unseen) >= FEWEST_UNSEEN:
+        numbers, split = unseen, "held out"
     available = len(numbers)
     if available > most:
         numbers = numbers[np.sort(permutation(available, 0, "sample").numpy()[:most])]
@@ -124,7 +137,9 @@ def choose_rows(
     )
     names = models[0].codec.model_config.columns or dataset.columns
     shown = rows.take(numbers)
-    return ShownRows(shown, numbers, available, split, dataset.name, names, dataset.circular, trained_on)
+    both = split == "all rows" and unseen is not None and len(unseen) > 0
+    learned_from = np.isin(numbers, unseen, invert=True) if both and unseen is not None else None
+    return ShownRows(shown, numbers, available, split, dataset.name, names, dataset.circular, trained_on, learned_from)
 
 
 def _held_out(model: Opened, dataset: Dataset) -> Indices | None:

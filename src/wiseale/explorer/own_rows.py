@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from wiseale.data.arrays import observations, read_npy
+from wiseale.data.arrays import check_numeric, observations, read_npy
 from wiseale.data.dataset import Array
 from wiseale.data.images.decode import Form
 from wiseale.data.images.decode_pool import Job, WorkerSetup, decode_blocks
@@ -38,9 +38,11 @@ def read_own_rows(codec: Codec, content: bytes, suffix: str) -> tuple[Array, int
 
 
 def _table(codec: Codec, path: Path) -> Array:
-    columns = codec.model_config.columns
+    columns, schema = codec.model_config.columns, codec.model_config.table
     if len(codec.model.x_shape) > 1:
         raise DataError(f"the model takes rows of shape {codec.model.x_shape}: drop an .npy instead of a table")
+    if schema is not None:
+        return _all_rows(open_rows(str(path), table=schema))
     try:
         return _all_rows(open_rows(str(path), columns=columns))
     except DataError as named:
@@ -65,7 +67,16 @@ def _array(codec: Codec, path: Path) -> Array:
         array = array[None, None]  # one channel left out
     if array.shape[1:] != codec.model.x_shape:
         raise DataError(f"the dropped array has the shape {array.shape}, a row of the model {codec.model.x_shape}")
-    return observations(array, "the dropped array", channels="first", minimum_rows=1)
+    schema, missing = codec.model_config.table, None
+    if schema is not None:
+        if any(column.has_levels for column in schema.columns):
+            raise DataError("an array cannot name the levels of this model's columns: drop a .csv with their names")
+        check_numeric(array.dtype, "the dropped array")
+        array = array.astype(np.float64)
+        missing = np.isnan(array)
+        array[missing] = 0
+    rows = observations(array, "the dropped array", channels="first", minimum_rows=1)
+    return rows if missing is None else np.where(missing, np.nan, rows)
 
 
 def _image(codec: Codec, path: Path) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +18,7 @@ from starlette.routing import Route
 from wiseale.errors import WiseAleError
 from wiseale.explorer.assets import load_assets
 from wiseale.explorer.manifest import contour_lines, geometry, manifest
+from wiseale.explorer.observation import Values
 from wiseale.explorer.security import Address, Guard, TooLargeError
 from wiseale.explorer.session import MOST_CODES, OwnRows, Session, ShownRun
 
@@ -119,12 +121,17 @@ def own_rows_json(own: OwnRows) -> dict[str, Any]:
     assert own.codes.error is not None
     return {
         "available": own.available,
-        "x": own.x.reshape(len(own.x), -1).tolist(),
+        "x": _without_nan(own.x.reshape(len(own.x), -1)),
         "x_hat": own.x_hat.reshape(len(own.x), -1).tolist(),
         "mu": own.codes.mu.tolist(),
         "sigma": None if own.codes.sigma is None else own.codes.sigma.tolist(),
-        "error": own.codes.error.tolist(),
+        "error": _without_nan(own.codes.error[None])[0],  # a row without an observed cell has none
     }
+
+
+def _without_nan(rows: Values) -> list[list[float | None]]:
+    """JSON has no NaN: a missing cell is null."""
+    return [[None if math.isnan(value) else value for value in row] for row in rows.tolist()]
 
 
 def _binary(content: bytes) -> Response:

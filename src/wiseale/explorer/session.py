@@ -13,6 +13,7 @@ import numpy.typing as npt
 from wiseale.data.dataset import Array
 from wiseale.errors import DataError
 from wiseale.explorer.colouring import Colouring, colourings
+from wiseale.explorer.columns import ShownColumn, entries, shown_columns
 from wiseale.explorer.contours import Contours, density_contours
 from wiseale.explorer.measures import Measure, measures_of
 from wiseale.explorer.observation import Observation, Values
@@ -34,7 +35,7 @@ _OWN_PRIOR_DRAWS = 40_000
 
 @dataclass(frozen=True)
 class OwnRows:
-    """Dropped rows under one run: x and x_hat (n, *x_shape) in the user's units, and the posteriors."""
+    """Dropped rows under one run: x and x_hat in the user's units, of tables their entries, and the posteriors."""
 
     x: Values
     x_hat: Values
@@ -68,7 +69,7 @@ class ShownRun:
         return self._draw(PRIOR_DRAWS)
 
     def decode(self, z: Values) -> Values:
-        """E[x|z] in the user's units, (n, *x_shape), for codes (n, d_z); codes that cannot be decoded are refused."""
+        """E[x|z] in the user's units for codes (n, d_z), of a table its entries; codes too far away are refused."""
         if z.ndim != 2 or z.shape[1] != self.latent_dim or len(z) == 0:
             raise DataError(f"codes of this model have {self.latent_dim} numbers each")
         if len(z) > MOST_CODES:
@@ -78,7 +79,7 @@ class ShownRun:
         if np.abs(z).max() > LARGEST_CODE:
             raise DataError(f"a code lies beyond ±{LARGEST_CODE:g}, far outside the prior: move closer to 0")
         with self._lock:
-            x_hat = self.codec.decode(z).astype(np.float32)
+            x_hat = self.codec.expected(z).astype(np.float32)
         if not np.isfinite(x_hat).all():
             raise DataError("the decoder's answer to this code is not finite")
         return x_hat
@@ -108,7 +109,7 @@ class ShownRun:
         stored, available = read_own_rows(self.codec, content, suffix)
         with self._lock:
             codes = self.codec.encode(stored, error=True)
-            x_hat = self.codec.decode(codes.mu).astype(np.float32)
+            x_hat = self.codec.expected(codes.mu).astype(np.float32)
         if not (np.isfinite(codes.mu).all() and np.isfinite(x_hat).all()):
             raise DataError("the model's answer to these rows is not finite: are they in the units of its data?")
         return OwnRows(_in_user_units(self.codec, stored), x_hat, codes, available)
@@ -132,13 +133,17 @@ class Session:
     @cached_property
     def observation(self) -> Observation:
         """How an x is drawn; ranges are those of at most 1,000 rows."""
-        return Observation.of(self.x(self._spread(1000)), self.shown.columns)
+        return Observation.of(self.x(self._spread(1000)), self.columns)
+
+    @cached_property
+    def columns(self) -> tuple[ShownColumn, ...]:
+        """The columns of a table."""
+        return shown_columns(self.codec, self.shown.columns)
 
     @cached_property
     def colourings(self) -> tuple[Colouring, ...]:
         """What points can be coloured by, beside each run's reconstruction error."""
-        is_table = len(self.codec.model.x_shape) == 1
-        return colourings(self.shown, self.x(np.arange(len(self.shown.rows) if is_table else 0)))
+        return colourings(self.shown, self.columns)
 
     @cached_property
     def measures(self) -> tuple[Measure, ...]:
@@ -155,7 +160,7 @@ class Session:
         return self.observation.thumbnails(self.x(self.thumbnail_rows))
 
     def x(self, rows: npt.NDArray[np.int64]) -> Values:
-        """Shown rows in the user's units, (n, *x_shape)."""
+        """Shown rows in the user's units, (n, *x_shape); of a table their entries."""
         return _in_user_units(self.codec, self.shown.rows.x[rows])
 
     def _spread(self, most: int) -> npt.NDArray[np.int64]:
@@ -167,9 +172,7 @@ Progress = Callable[[int, int | None], None]
 
 
 def make_session(models: Sequence[Opened], shown: ShownRows, progress: Progress | None = None) -> Session:
-    """Encode the rows under each model; tables with categories or missing cells are refused."""
-    if any(model.codec.model.table is not None for model in models):
-        raise DataError("the explorer does not show tables with categories or missing cells: see `wiseale report`")
+    """Encode the rows under each model."""
     runs, n = [], len(shown.rows)
     for number, model in enumerate(models):
         parts = []
@@ -194,4 +197,6 @@ def _joined(parts: Sequence[Codes]) -> Codes:
 
 
 def _in_user_units(codec: Codec, stored: Array) -> Values:
+    if codec.model.table is not None:
+        return entries(shown_columns(codec), stored)
     return as_x(np.asarray(stored), codec.model_config.reading).numpy().astype(np.float32)

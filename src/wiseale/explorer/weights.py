@@ -9,6 +9,8 @@ array, channel after channel, and names its weights by their offset in one array
 ``linear``           (outputs, inputs) ``weight`` and ``bias``
 ``transposed_conv``  (inputs, *kernel, outputs) ``weight`` and ``bias``, cropped by ``crop`` on the left, to ``out``
 ``relu``, ``sigmoid``
+``links``            the link functions of a table's columns: ``parts``, each ``link`` (sigmoid, softmax or exp, which
+                     is of at most ``most``), ``start`` and ``width``
 ``scale_channels``   ``scale`` and ``shift`` of each channel: batch normalisation with fixed statistics
 ``units``            from the network's units to the user's: ``scale``, and the mean as ``mean`` + ``mean_rest``
 ==================== =====================================================================================
@@ -24,7 +26,9 @@ import torch
 from torch import Tensor, nn
 
 from wiseale.errors import ConfigError
-from wiseale.likelihoods import BernoulliFamily, GaussianFamily, LearnedNoise
+from wiseale.likelihoods import BernoulliFamily, GaussianFamily, LearnedNoise, LearnedTable
+from wiseale.likelihoods.cells import COUNTS
+from wiseale.likelihoods.table import HIGHEST_LOG_RATE
 from wiseale.models.inference import Codec
 from wiseale.networks.model import IdentityStandardizer, Model
 from wiseale.networks.same_padding import Pointwise, SameConvTranspose
@@ -68,7 +72,7 @@ def describe(codec: Codec) -> tuple[dict[str, Any], bytes]:
     nodes = [_output(model, weights), *_mean(model), *_units(model, weights)]
     description = {
         "latent_dim": model.latent_dim,
-        "x_shape": list(model.x_shape),
+        "x_shape": list(_out_shape(model)),
         "decoder": {"kind": "sequence", "nodes": nodes},
     }
     return description, weights.to_bytes()
@@ -174,21 +178,36 @@ def _mean(model: Model) -> list[Node]:
             return []
         case BernoulliFamily():
             return [{"kind": "sigmoid"}]
+        case LearnedTable():
+            return [_links(model.family)]
         case _:
             raise NoDescriptionError(f"the likelihood {type(model.family).__name__} cannot be run inside a page")
 
 
+def _links(table: LearnedTable) -> Node:
+    """From the decoder's output to means, probabilities and rates, entry by entry."""
+    links = {"binary": "sigmoid", "category": "softmax", **dict.fromkeys(COUNTS, "exp")}
+    places = zip(table.layout.kinds, table.layout.starts, table.layout.widths, strict=True)
+    parts = [{"link": links[kind], "start": start, "width": width} for kind, start, width in places if kind in links]
+    return {"kind": "links", "parts": parts, "most": HIGHEST_LOG_RATE}
+
+
+def _out_shape(model: Model) -> tuple[int, ...]:
+    """The shape of what is decoded: of a table with kinds one number per entry."""
+    return model.x_shape if model.table is None else (model.table.layout.size,)
+
+
 def _units(model: Model, weights: _Weights) -> list[Node]:
     """The inverse of the standardisation; the mean in two parts, so that a large offset is added without loss."""
-    units = model.units
+    units, shape = model.entry_units, _out_shape(model)
     if isinstance(units, IdentityStandardizer):
         return []
     mean, scale = (
-        values.double() if values.numel() == 1 else values.double().expand(model.x_shape)
+        values.double() if values.numel() == 1 else values.double().expand(shape)
         for values in (units.mean, units.scale)
     )
     if mean.numel() != scale.numel():
-        mean, scale = mean.expand(model.x_shape), scale.expand(model.x_shape)
+        mean, scale = mean.expand(shape), scale.expand(shape)
     high = mean.float()
     return [
         {

@@ -19,7 +19,7 @@ from wiseale.errors import ConfigError
 from wiseale.likelihoods.cells import COUNTS, CellFeatures, Layout, Places
 from wiseale.posterior import LOG_2PI
 
-_HIGHEST_LOG_RATE = 25.0  # of a count: exp of it is far beyond any table and far below float32's largest
+HIGHEST_LOG_RATE = 25.0  # of a count: exp of it is far beyond any table and far below float32's largest
 _DISPERSIONS = (-5.0, 7.0)  # logarithm of r: beyond, a negative binomial is a Poisson up to rounding
 
 
@@ -69,7 +69,7 @@ class Table:
             elif kind == "binary":
                 parts.append(-F.binary_cross_entropy_with_logits(output, cells, reduction="none"))
             elif kind == "poisson":
-                log_rate = output.clamp_max(_HIGHEST_LOG_RATE)
+                log_rate = output.clamp_max(HIGHEST_LOG_RATE)
                 parts.append(cells * log_rate - log_rate.exp() - torch.lgamma(cells + 1))
             else:
                 parts.append(_negative_binomial(cells, output, family.dispersion))
@@ -107,7 +107,7 @@ class Table:
             elif kind == "binary":
                 parts.append(torch.bernoulli(output.sigmoid(), generator=generator))
             else:
-                rate = output.clamp_max(_HIGHEST_LOG_RATE).exp()
+                rate = output.clamp_max(HIGHEST_LOG_RATE).exp()
                 if kind == "negative_binomial":  # a Poisson whose rate is Gamma(r, mean/r)
                     r = family.dispersion.expand_as(rate).contiguous()
                     rate = torch._standard_gamma(r, generator=generator) / r * rate
@@ -117,7 +117,7 @@ class Table:
 
 def _negative_binomial(x: Tensor, log_mean: Tensor, r: Tensor) -> Tensor:
     """log p of counts with this mean and the variance mean + mean²/r, nats."""
-    log_odds = log_mean.clamp_max(_HIGHEST_LOG_RATE) - r.log()
+    log_odds = log_mean.clamp_max(HIGHEST_LOG_RATE) - r.log()
     binomial = torch.lgamma(x + r) - torch.lgamma(r) - torch.lgamma(x + 1)
     return binomial + r * F.logsigmoid(-log_odds) + x * F.logsigmoid(log_odds)
 
@@ -214,9 +214,7 @@ class LearnedTable(nn.Module):
             elif kind != "number":
                 places = self.places.get_buffer(f"{kind}_places")
                 entries = output[:, places]
-                result[:, places] = (
-                    entries.sigmoid() if kind == "binary" else entries.clamp_max(_HIGHEST_LOG_RATE).exp()
-                )
+                result[:, places] = entries.sigmoid() if kind == "binary" else entries.clamp_max(HIGHEST_LOG_RATE).exp()
         return result
 
     def cells(self, expected: Tensor) -> Tensor:

@@ -119,6 +119,19 @@ class Codec:
         return self._write(self.network.decode(self._tensor(z)).mean)
 
     @torch.inference_mode()
+    def expected(self, z: Array) -> Numbers:
+        """As :meth:`decode`, but for a table with kinds one number per entry of its layout, (n, W).
+
+        A category has the probability of each level instead of the likeliest one.
+        """
+        table = self.network.table
+        if table is None:
+            return self.decode(z)
+        entries = table.expectation(self.network.decode_output(self._tensor(z))).cpu()
+        result: Numbers = self.model.entry_units.inverse(entries).numpy().astype(self.dtype, copy=False)
+        return result
+
+    @torch.inference_mode()
     def elbo(self, stored: Array) -> Numbers:
         """E_q[log p(x|z)] − D_KL[q(z|x) ‖ N(0, I)] of each row in nats of the user's units, (n,).
 

@@ -225,6 +225,15 @@ class Model(nn.Module):
         """The family where x is the cells of a table with kinds of columns, else None."""
         return self.family if isinstance(self.family, LearnedTable) else None
 
+    @property
+    def entry_units(self) -> Standardizer:
+        """The units of the decoder's output: of a table with kinds, a mean and a scale for each of its W entries."""
+        if self.table is None or isinstance(self.units, IdentityStandardizer):
+            return self.units
+        column = self.table.features.column.cpu()
+        mean, scale = (values.expand(self.x_shape)[column] for values in (self.units.mean, self.units.scale))
+        return Standardizer(mean, scale)
+
     def encode(self, x: Tensor) -> Posterior:
         """q(z|x) for a batch (M, *x_shape)."""
         seen = features = self.features(x)

@@ -61,6 +61,7 @@ export async function makeApp(source, makeStore, readAddress) {
     const known = values.get(number);
     if (!known) return "";
     const { classes } = manifest.colourings[number];
+    if (Number.isNaN(known[row])) return "missing";
     return classes.length ? classes[known[row]] : short(known[row], 4);
   };
   app.rowNumber = (row) => (manifest.numbers ? manifest.numbers[row] : row);
@@ -69,7 +70,7 @@ export async function makeApp(source, makeStore, readAddress) {
     return first >= 0 && values.has(first) ? ` (${manifest.colourings[first].name} ${app.valueText(first, row)})` : "";
   };
   app.factsOf = (row) => manifest.colourings.map((colouring, number) => [colouring, app.valueText(number, row)])
-    .filter(([{ source: from }, text]) => text && from === "factor").map(([{ name }, text]) => `${name} ${text}`).join(" · ");
+    .filter(([{ source: from }, text]) => text && from !== "column").map(([{ name }, text]) => `${name} ${text}`).join(" · ");
 
   // ----- the plane and its colours
 

@@ -1,11 +1,11 @@
 // Colours of points: classes in ten colours that stay distinct with colour-vision deficiency (Petroff 2021), others on
 // a scale that the server sends (viridis; twilight where values wrap around).
 
-const CLASS_COLOURS = [
+export const CLASS_COLOURS = [
   [63, 144, 218], [255, 169, 14], [189, 31, 1], [148, 164, 162], [131, 45, 182],
   [169, 107, 89], [231, 99, 0], [185, 172, 112], [113, 117, 129], [146, 218, 221],
 ];
-const OTHER = [150, 150, 150];
+export const OTHER = [150, 150, 150];
 const PLAIN = [63, 144, 218];
 
 export const RUN_COLOURS = ["#3f90da", "#e76300", "#832db6", "#3c9d6a"];
@@ -21,9 +21,10 @@ export function colourChoices(manifest) {
 // A colouring for the values of the rows: rgb of a row, and what the legend needs.
 export function makeColouring(choice, values, scales, dark) {
   if (choice.key === "none") return { kind: "plain", of: () => PLAIN };
+  const missing = values.some(Number.isNaN);
   if (choice.classes.length) {
     const colour = classColours(choice.classes.length, values);
-    return { kind: "classes", of: (row) => colour[values[row]], colour };
+    return { kind: "classes", of: (row) => colour[values[row]] ?? OTHER, colour, missing };
   }
   const scale = choice.period ? cyclic(scales.twilight, dark) : dark ? scales.viridis.slice(16) : scales.viridis.slice(0, 58);
   const [low, high, middle] = choice.period ? [0, choice.period, 0] : range(values);
@@ -33,7 +34,7 @@ export function makeColouring(choice, values, scales, dark) {
     const share = choice.period ? ((value % high) + high) % high / high : (value - low) / (high - low || 1);
     return scale[Math.max(0, Math.min(scale.length - 1, Math.round(share * (scale.length - 1))))];
   };
-  return { kind: "scale", of: (row) => at(values[row]), low, high, scale };
+  return { kind: "scale", of: (row) => at(values[row]) ?? OTHER, low, high, scale, missing };
 }
 
 // Colours that would vanish before the page's background are avoided: viridis is cut at one end, and a cyclic scale,
@@ -43,7 +44,7 @@ const cyclic = (scale, dark) => scale.map((rgb) => rgb.map((part) => Math.round(
 function classColours(n, values) {
   if (n <= CLASS_COLOURS.length) return CLASS_COLOURS.slice(0, n);
   const count = new Uint32Array(n);
-  for (const value of values) count[value]++;
+  for (const value of values) if (!Number.isNaN(value)) count[value]++;
   const ranked = [...count.keys()].sort((a, b) => count[b] - count[a]);
   const colour = Array(n).fill(OTHER);
   ranked.slice(0, 9).sort((a, b) => a - b).forEach((kind, place) => (colour[kind] = CLASS_COLOURS[place < 3 ? place : place + 1]));
@@ -52,7 +53,8 @@ function classColours(n, values) {
 
 // From the 2nd to the 98th percentile, so that a few extreme rows do not use up the scale.
 function range(values) {
-  const sorted = Float32Array.from(values).sort();
+  const sorted = values.filter((value) => !Number.isNaN(value)).sort();
+  if (!sorted.length) return [0, 1, 0.5];
   const at = (share) => sorted[Math.round(share * (sorted.length - 1))];
   const ends = at(0.98) > at(0.02) ? [at(0.02), at(0.98)] : [sorted[0], sorted[sorted.length - 1]];
   return [...ends, at(0.5)];
@@ -60,8 +62,9 @@ function range(values) {
 
 // Where most values crowd at one end, equal steps of colour are equal numbers of rows.
 function rankColouring(values, scale) {
-  const order = Uint32Array.from(values.keys()).sort((a, b) => values[a] - values[b]);
-  const colour = new Uint8Array(values.length);
+  const order = Uint32Array.from(values.keys()).filter((row) => !Number.isNaN(values[row])).sort((a, b) => values[a] - values[b]);
+  const colour = new Uint8Array(values.length).fill(255); // beyond the scale: missing
   order.forEach((row, rank) => (colour[row] = Math.floor((rank / order.length) * scale.length)));
-  return { kind: "scale", of: (row) => scale[colour[row]], low: values[order[0]], high: values[order[order.length - 1]], scale, byRank: true };
+  const [low, high] = [values[order[0]], values[order[order.length - 1]]];
+  return { kind: "scale", of: (row) => scale[colour[row]] ?? OTHER, low, high, scale, byRank: true, missing: order.length < values.length };
 }

@@ -64,6 +64,12 @@ const KINDS = {
     return x;
   },
 
+  // The link functions of a table's columns; entries outside the parts are numbers and stay as they are.
+  links: ({ parts, most }) => (x) => {
+    for (const { link, start, width } of parts) LINKS[link](x.subarray(start, start + width), most);
+    return x;
+  },
+
   linear(node, values) {
     const { inputs, outputs } = node;
     const weight = part(values, node.weight, inputs * outputs);
@@ -139,6 +145,18 @@ const KINDS = {
       return y;
     };
   },
+};
+
+// In place: probabilities of a level, of each of several levels, and the rate of a count.
+const LINKS = {
+  sigmoid: (x) => x.forEach((value, i) => (x[i] = 1 / (1 + Math.exp(-value)))),
+  softmax: (x) => {
+    const largest = Math.max(...x);
+    let sum = 0;
+    for (let i = 0; i < x.length; i++) sum += x[i] = Math.exp(x[i] - largest);
+    for (let i = 0; i < x.length; i++) x[i] /= sum;
+  },
+  exp: (x, most) => x.forEach((value, i) => (x[i] = Math.exp(Math.min(value, most)))),
 };
 
 function part(values, offset, length) {

@@ -5,9 +5,12 @@ import { fixed, grouped, short } from "./numbers.js";
 import { rowsOf } from "./selection.js";
 import { latestWins } from "./store.js";
 import { strip } from "./strip.js";
+import { rowsTable, stepsTable } from "./values_table.js";
 
 const STEPS = [-3, -2.25, -1.5, -0.75, 0, 0.75, 1.5, 2.25, 3];
+const TABLE_STEPS = [-3, -2, -1, 0, 1, 2, 3];
 const SAMPLES = 20;
+const TABLE_SAMPLES = 8;
 const MOST_LISTED = 200;
 
 export function watchDetails(app) {
@@ -67,17 +70,21 @@ async function showTraversal(app, panel) {
   const { cursor } = app.store.state;
   if (!cursor) return;
   const run = app.runs[cursor.run];
-  const most = Math.min(12, Math.floor(app.manifest.most_codes / STEPS.length));
+  const isTable = app.manifest.observation.kind === "table";
+  const steps = isTable ? TABLE_STEPS : STEPS;
+  const most = Math.min(12, Math.floor(app.manifest.most_codes / steps.length));
   const units = [...run.spread.keys()].sort((a, b) => run.spread[b] - run.spread[a]).slice(0, most).sort((a, b) => a - b);
-  const codes = units.flatMap((unit) => STEPS.map((value) => Float32Array.from(cursor.z, (old, k) => (k === unit ? value : old))));
+  const codes = units.flatMap((unit) => steps.map((value) => Float32Array.from(cursor.z, (old, k) => (k === unit ? value : old))));
   const decoded = await app.decode(run.number, codes);
   const size = decoded.length / codes.length;
-  const grid = element("div", { className: "traversal" });
+  const grid = element("div", { className: isTable ? "tables" : "traversal" });
   units.forEach((unit, line) => {
-    const from = line * STEPS.length;
-    const part = decoded.subarray(from * size, (from + STEPS.length) * size);
-    const buttons = strip(app, run, codes.slice(from, from + STEPS.length), part, (_, k) => `z${unit + 1} = ${fixed(STEPS[k])}`);
-    grid.append(element("span", { className: "unit" }, `z${unit + 1}`), element("div", { className: "strip" }, ...buttons));
+    const from = line * steps.length;
+    const part = decoded.subarray(from * size, (from + steps.length) * size);
+    const [some, name] = [codes.slice(from, from + steps.length), `z${unit + 1}`];
+    if (isTable) return grid.append(...stepsTable(app, run, some, part, name, steps));
+    const pictures = strip(app, run, some, part, (_, k) => `${name} = ${fixed(steps[k])}`);
+    return grid.append(element("span", { className: "unit" }, name), element("div", { className: "strip" }, ...pictures));
   });
   const who = app.runs.length > 1 ? ` by ${run.letter}` : "";
   const left = run.latent_dim > units.length ? ` The ${units.length} of ${run.latent_dim} units whose codes vary most are shown.` : "";
@@ -92,11 +99,11 @@ async function showSamples(app, panel) {
   const { samplePage, cursor } = app.store.state;
   const run = app.runs[cursor?.run ?? 0];
   const d = run.latent_dim;
-  const pages = Math.floor(run.prior_draws / SAMPLES);
-  const from = (samplePage % pages) * SAMPLES;
-  const prior = Array.from({ length: SAMPLES }, (_, k) => run.prior.slice((from + k) * d, (from + k + 1) * d));
+  const samples = app.manifest.observation.kind === "table" ? TABLE_SAMPLES : SAMPLES;
+  const from = (samplePage % Math.floor(run.prior_draws / samples)) * samples;
+  const prior = Array.from({ length: samples }, (_, k) => run.prior.slice((from + k) * d, (from + k + 1) * d));
   const random = seeded(samplePage);
-  const aggregate = Array.from({ length: SAMPLES }, () => {
+  const aggregate = Array.from({ length: samples }, () => {
     const { mu, sigma } = run.posterior(Math.floor(random.uniform() * run.n));
     return Float32Array.from(mu, (value, k) => value + (sigma ? sigma[k] * random.normal() : 0));
   });
@@ -105,12 +112,13 @@ async function showSamples(app, panel) {
   const again = element("button", { type: "button", onclick: () => app.store.set({ samplePage: samplePage + 1 }) }, "Draw again");
   const marked = element("button", { type: "button", onclick: () => app.store.set({ drawn: app.store.state.drawn.length ? [] : prior, drawnRun: run.number }) }, "Mark the prior's draws on the map");
   const who = app.runs.length > 1 ? `, decoded by ${run.letter}` : "";
+  const shown = (codes, part) => (app.manifest.observation.kind === "table" ? rowsTable(app, run, codes, part) : [element("div", { className: "strip large" }, ...strip(app, run, codes, part))]);
   panel.replaceChildren(
     element("div", { className: "row-of" }, again, marked),
     element("p", { className: "note" }, `From the ${run.own_prior ? "model's own prior" : "prior N(0, I)"}${who}`),
-    element("div", { className: "strip large" }, ...strip(app, run, prior, decoded.subarray(0, half))),
+    ...shown(prior, decoded.subarray(0, half)),
     element("p", { className: "note" }, "From the aggregate posterior: a random row, z ~ q(z|x)"),
-    element("div", { className: "strip large" }, ...strip(app, run, aggregate, decoded.subarray(half))),
+    ...shown(aggregate, decoded.subarray(half)),
   );
 }
 

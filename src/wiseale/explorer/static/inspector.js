@@ -2,6 +2,7 @@
 
 import { byId, element, readOut, tell } from "./elements.js";
 import { besides, paint, shown } from "./picture.js";
+import { rowText } from "./cells.js";
 import { codeText, fixed, short } from "./numbers.js";
 import { latestWins } from "./store.js";
 
@@ -94,7 +95,7 @@ export function watchInspector(app) {
 }
 
 function describe(observation, x, text) {
-  if (observation.kind === "table") return "";
+  if (observation.kind === "table") return rowText(observation.columns, x);
   let sum = 0;
   for (const value of x) sum += value;
   return `${text}, mean value ${short(sum / x.length)}`;

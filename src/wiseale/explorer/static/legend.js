@@ -1,7 +1,7 @@
 // The key to the colours and lines. A class is a button that selects its rows.
 
 import { byId, element, svg, themeColours } from "./elements.js";
-import { css } from "./colours.js";
+import { css, OTHER } from "./colours.js";
 import { short } from "./numbers.js";
 import { selectionOf } from "./selection.js";
 
@@ -13,6 +13,7 @@ export function watchLegend(app) {
     const parts = [];
     if (colouring.kind === "classes") parts.push(element("span", {}, choice.name), ...classButtons(choice, colouring));
     if (colouring.kind === "scale") parts.push(...scaleKey(choice, colouring));
+    if (colouring.missing) parts.push(element("span", { className: "key" }, swatchOf(OTHER), "missing"));
     const theme = themeColours();
     const lines = [];
     const flat = app.runs.every((run) => run.latent_dim === 1);
@@ -27,9 +28,7 @@ export function watchLegend(app) {
 
   function classButtons(choice, colouring) {
     return choice.classes.slice(0, 40).map((name, kind) => {
-      const swatch = element("span", { className: "swatch" });
-      swatch.style.background = css(colouring.colour[kind]);
-      const button = element("button", { type: "button", onclick: () => toggle(kind) }, swatch, name);
+      const button = element("button", { type: "button", onclick: () => toggle(kind) }, swatchOf(colouring.colour[kind]), name);
       button.setAttribute("aria-pressed", `${store.state.picked.includes(kind)}`);
       button.title = `select the rows of class ${name}`;
       return button;
@@ -55,6 +54,12 @@ export function watchLegend(app) {
   }
 
   store.watch(["colour", "layers", "picked", "theme"], draw);
+}
+
+function swatchOf(rgb) {
+  const swatch = element("span", { className: "swatch" });
+  swatch.style.background = css(rgb);
+  return swatch;
 }
 
 function line(colour, dash, text) {

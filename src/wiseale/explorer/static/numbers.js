@@ -2,7 +2,7 @@
 
 export function short(value, digits = 3) {
   if (value === null || value === undefined || !Number.isFinite(value)) return "–";
-  if (value === 0) return "0";
+  if (Number.isInteger(value) && Math.abs(value) < 100) return `${value}`.replace("-", "−");
   const size = Math.abs(value);
   const text =
     size >= 1e6 || size < 1e-4

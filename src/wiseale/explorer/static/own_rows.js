@@ -30,7 +30,7 @@ export function watchOwnRows(app) {
     const [first] = answers;
     const rows = first.x.map((x, k) => ({
       name: first.x.length > 1 ? `${name}, row ${k + 1}` : name,
-      x: Float32Array.from(x),
+      x: Float32Array.from(x, (value) => value ?? NaN), // JSON has no NaN
       runs: answers.map((answer) => ({
         mu: Float32Array.from(answer.mu[k]),
         sigma: answer.sigma && Float32Array.from(answer.sigma[k]),

@@ -1,8 +1,9 @@
-// Draws an observation: an image pixel by pixel, a signal as lines, a table row as marks in the range of each column.
+// Draws an observation: an image pixel by pixel, a signal as lines, a table row as a line for each column.
 
 import { element, themeColours } from "./elements.js";
 import { RUN_COLOURS } from "./colours.js";
-import { short } from "./numbers.js";
+import { paintCell } from "./cells.js";
+import { valuesTable } from "./values_table.js";
 
 // A canvas with the observation; several signals or rows may share one, each with its colour.
 export function picture(observation, values, description, colours = null) {
@@ -19,7 +20,7 @@ export function paint(canvas, observation, values, description, colours = null) 
   canvas.classList.toggle("drawn", observation.kind !== "image");
   if (observation.kind === "image") paintImage(canvas, observation, all[0]);
   else if (observation.kind === "signal") paintSignals(canvas, observation, all, colours);
-  else paintRow(canvas, observation, all, colours);
+  else paintRow(canvas, observation, all);
 }
 
 function paintImage(canvas, { shape, low, high }, x) {
@@ -62,26 +63,13 @@ function paintSignals(canvas, { shape, low, high }, all, colours) {
   });
 }
 
-// One line for each column, at most 24; a dot at the value's place between the 1st and the 99th percentile of the data.
-function paintRow(canvas, observation, all, colours) {
+// One line for each column, at most 24.
+function paintRow(canvas, observation, all) {
   const columns = Math.min(observation.columns.length, 24);
   const { context, width, height, theme } = surface(canvas, 74, 44);
   const band = height / columns;
-  for (let c = 0; c < columns; c++) {
-    const y = (c + 0.5) * band;
-    context.fillStyle = theme.line;
-    context.fillRect(4, y - 0.5, width - 8, 1);
-    all.forEach((x, number) => {
-      context.fillStyle = colours?.[number] || theme.accent;
-      context.beginPath();
-      context.arc(4 + share(observation, c, x[c]) * (width - 8), y, Math.max(1.6, Math.min(4, band / 2.6)), 0, 7);
-      context.fill();
-    });
-  }
-}
-
-export function share({ low, high }, column, value) {
-  return Math.max(0, Math.min(1, (value - low[column]) / (high[column] - low[column] || 1)));
+  const place = { left: 3, width: width - 6, height: Math.max(1.5, Math.min(6, 0.7 * band)), line: theme.line, mark: theme.accent };
+  for (let c = 0; c < columns; c++) paintCell(context, observation, c, all[0], { ...place, top: (c + 0.5) * band - place.height / 2 });
 }
 
 function surface(canvas, width, height) {
@@ -92,34 +80,6 @@ function surface(canvas, width, height) {
   context.setTransform(ratio, 0, 0, ratio, 0, 0);
   context.lineJoin = "round";
   return { context, width: shown[0], height: shown[1], theme: themeColours() };
-}
-
-// A table of values in the user's units: one line for each column of the data, one column for each row given.
-export function valuesTable(observation, rows, most = 60) {
-  const head = element("tr", {}, element("th", { scope: "col" }, "column"));
-  for (const { title } of rows) head.append(element("th", { scope: "col" }, title));
-  if (rows.length === 1) head.append(element("th", { scope: "col" }, element("span", { className: "visually-hidden" }, "place in the data's range")));
-  const body = element("tbody");
-  observation.columns.slice(0, most).forEach((name, c) => {
-    const line = element("tr", {}, element("th", { scope: "row" }, name));
-    for (const { x } of rows) line.append(element("td", {}, short(x[c], 4)));
-    if (rows.length === 1) line.append(element("td", { className: "bar" }, rangeBar(observation, c, rows[0].x[c])));
-    body.append(line);
-  });
-  const table = element("table", { className: "values" }, element("thead", {}, head), body);
-  if (observation.columns.length <= most) return [table];
-  return [table, element("p", { className: "note" }, `the first ${most} of ${observation.columns.length} columns`)];
-}
-
-function rangeBar(observation, column, value) {
-  const canvas = element("canvas", { width: 120, height: 10 });
-  const context = canvas.getContext("2d");
-  const theme = themeColours();
-  context.fillStyle = theme.line;
-  context.fillRect(0, 4, 120, 2);
-  context.fillStyle = theme.accent;
-  context.fillRect(Math.round(share(observation, column, value) * 116), 0, 4, 10);
-  return canvas;
 }
 
 // One observation for the inspector: a canvas with its caption, or for a table row its values.
