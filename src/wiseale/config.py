@@ -278,7 +278,10 @@ class TrainConfig(Settings):
     precision: Literal["fp32", "bf16"] = setting("fp32", "arithmetic of the forward pass")
     data_root: str | None = setting(None, "folder of the datasets (default: $WISEALE_DATA, else the cache folder)")
     checkpoint_every: int = setting(500, "steps between checkpoints", minimum=1)
-    logger: Literal["tensorboard"] | None = setting(None, "also write the metrics as events under RUN/tensorboard")
+    logger: str | None = setting(
+        None,
+        f"also write the metrics for {', '.join(registry.names('logger'))}, with settings: mlflow:experiment=sales",
+    )
     figures: bool = setting(True, "draw the finished run's pictures in RUN/figures")
 
     def __post_init__(self) -> None:

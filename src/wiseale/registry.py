@@ -1,4 +1,4 @@
-"""Systems, networks, likelihoods, datasets, schedules and experiments by name: the ``module:attribute`` of each."""
+"""What can be named, from systems to loggers: the ``module:attribute`` of each name."""
 
 from __future__ import annotations
 
@@ -53,6 +53,13 @@ SCHEDULES = {
     "step": "wiseale.training.schedule:Step",
 }
 
+LOGGERS = {
+    "csv": "wiseale.runs.loggers.csv_table:CsvLogger",
+    "mlflow": "wiseale.runs.loggers.mlflow:MlflowLogger",
+    "tensorboard": "wiseale.runs.loggers.tensorboard:TensorBoardLogger",
+    "wandb": "wiseale.runs.loggers.wandb:WandbLogger",
+}
+
 EXPERIMENTS = {  # in the order `wiseale reproduce all` runs and reports them
     "sine": "wiseale.experiments.paper.reproduce:SINE",
     "mnist": "wiseale.experiments.paper.reproduce:MNIST",
@@ -66,6 +73,7 @@ REGISTRIES = {
     "likelihood": LIKELIHOODS,
     "dataset": DATASETS,
     "lr schedule": SCHEDULES,
+    "logger": LOGGERS,
     "experiment": EXPERIMENTS,
 }
 

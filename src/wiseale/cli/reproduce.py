@@ -21,7 +21,7 @@ TRAINED = tuple(registry.EXPERIMENTS)
 @click.option("--workers", type=click.IntRange(1), help="runs at the same time [default: one per core]")
 @click.option("--limit-minutes", type=click.FloatRange(0, min_open=True), help="stop then; a later call continues")
 @click.option("--list", "listed", is_flag=True, help="only print the runs in their order, and the next step of each")
-@click.option("--logger", type=click.Choice(("tensorboard",)), help="also write every run's metrics as its events")
+@click.option("--logger", help=f"also write every run's metrics for {', '.join(registry.names('logger'))}")
 def command(
     name: str,
     scale: str,

@@ -52,7 +52,6 @@ class RunDirectory:
         self.model = path / "model"
         self.evaluation = path / "evaluation.json"
         self.figures = path / "figures"
-        self.tensorboard = path / "tensorboard"
 
     @classmethod
     def create(cls, path: Path, record: RunRecord, environment: Environment) -> RunDirectory:

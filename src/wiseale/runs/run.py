@@ -31,9 +31,9 @@ from wiseale.processes.world import World, from_environment, report_once
 from wiseale.runs.checkpoint import load_checkpoint, load_newest
 from wiseale.runs.directory import RunDirectory, refuse_existing
 from wiseale.runs.history import FREE, History
+from wiseale.runs.loggers.journal import also_logged
 from wiseale.runs.record import Environment, RunRecord
 from wiseale.runs.recorder import Display, Recorder
-from wiseale.runs.tensorboard import also_logged
 from wiseale.training.collapse import final_code_use
 from wiseale.training.learner import Learner
 from wiseale.training.loop import fit

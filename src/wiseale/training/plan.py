@@ -44,7 +44,7 @@ class Plan:
 
 def resolve(asked: TrainConfig, dataset: Dataset) -> TrainConfig:
     """The same settings with every ``None`` and ``auto`` replaced by a value chosen for this dataset and machine."""
-    require_logger(asked.logger)
+    logger = require_logger(asked.logger)
     preset = replace(dataset.preset, **(dataset.ours if asked.recipe == "ours" else {}))  # type: ignore[arg-type]
     objective = make_objective(asked.objective)
     network = config.build("network", asked.network or preset.network)
@@ -89,6 +89,7 @@ def resolve(asked: TrainConfig, dataset: Dataset) -> TrainConfig:
         threads=threads,
         device=device,
         data_root=asked.data_root or str(default_data_root()),
+        logger=logger,
     )
 
 
@@ -126,10 +127,15 @@ def split_rows(n: int, part: float, seed: int) -> tuple[npt.NDArray[np.int64], n
     return np.sort(order[held:]), np.sort(order[:held])
 
 
-def require_logger(logger: str | None) -> None:
-    """An error where the package that a logger needs is not installed."""
-    if logger == "tensorboard" and importlib.util.find_spec("tensorboard") is None:
-        raise SettingError("logger", "tensorboard needs a package that is missing: pip install 'wiseale[logging]'")
+def require_logger(spec: str | None) -> str | None:
+    """The complete spec of a logger; an error where there is no such logger, or the package it needs is missing."""
+    if spec is None:
+        return None
+    logger = config.build("logger", spec)
+    if logger.package and importlib.util.find_spec(logger.package) is None:
+        needs = f"needs a package that is missing: pip install 'wiseale[{logger.extra}]'"
+        raise SettingError("logger", f"{config.parse_spec(spec)[0]} {needs}")
+    return config.spec_of("logger", logger)
 
 
 def default_threads(local_size: int = 1) -> int:

@@ -1,4 +1,4 @@
-"""The metrics of a run for TensorBoard, beside ``metrics.jsonl``, which stays the record of the run."""
+"""Passes each epoch that a run records on to its logger, and on resumption the epochs before."""
 
 from __future__ import annotations
 
@@ -7,42 +7,34 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from wiseale import config
 from wiseale.runs.directory import RunDirectory
+from wiseale.runs.loggers.logger import Logger, Writer
 from wiseale.training.loop import Journal
 from wiseale.training.plan import require_logger
 from wiseale.training.records import EpochRecord, TimedEpochRecord
 
 if TYPE_CHECKING:
-    from torch.utils.tensorboard import SummaryWriter
-
     from wiseale.training.learner import Learner
 
 
 @contextlib.contextmanager
-def also_logged(journal: Journal, run: RunDirectory, logger: str | None) -> Iterator[Journal]:
-    """The journal, which with a logger also writes events under ``RUN/tensorboard``."""
-    if logger is None:
+def also_logged(journal: Journal, run: RunDirectory, spec: str | None) -> Iterator[Journal]:
+    """The journal, which with the spec of a logger also passes every epoch to it."""
+    if spec is None:
         yield journal
         return
-    require_logger(logger)
-    from torch.utils.tensorboard import SummaryWriter
-
-    # On resumption all events are written again from metrics.jsonl: a kill may have lost some, and those of epochs that
-    # are trained again must not stay. purge_step tells a running TensorBoard server to drop what it has read.
-    for stale in run.tensorboard.glob("events.*"):
-        stale.unlink()
-    writer = SummaryWriter(str(run.tensorboard), purge_step=0)
-    try:
+    require_logger(spec)
+    logger: Logger = config.build("logger", spec)
+    with logger.opened(run) as writer:
         _write_again(writer, run)
         yield _Logged(journal, writer)
-    finally:
-        writer.close()
 
 
 class _Logged:
-    """A journal that passes every call on and writes each epoch's terms as events."""
+    """A journal that passes every call on and writes each epoch's terms."""
 
-    def __init__(self, journal: Journal, writer: SummaryWriter) -> None:
+    def __init__(self, journal: Journal, writer: Writer) -> None:
         self._journal = journal
         self._writer = writer
 
@@ -51,8 +43,7 @@ class _Logged:
 
     def epoch(self, record: TimedEpochRecord) -> None:
         self._journal.epoch(record)
-        _write(self._writer, record, record.samples / record.seconds, time.time())
-        self._writer.flush()
+        self._writer.write(record.step, time.time(), _numbers(record, record.samples / record.seconds))
 
     def checkpoint(self, learner: Learner) -> None:
         self._journal.checkpoint(learner)
@@ -61,20 +52,21 @@ class _Logged:
         return self._journal.interrupted()
 
 
-def _write_again(writer: SummaryWriter, run: RunDirectory) -> None:
+def _write_again(writer: Writer, run: RunDirectory) -> None:
     """Write every epoch of metrics.jsonl, at the times it would have had without interruptions."""
     timing = {cost.epoch: cost for cost in run.read_timing()}
     at = time.time() - sum(cost.seconds for cost in timing.values())
     for record in run.read_metrics():
         cost = timing.get(record.epoch)  # None where the user has deleted a damaged timing.jsonl
         at += cost.seconds if cost else 0.0
-        _write(writer, record, cost.samples_per_second if cost else None, at)
+        writer.write(record.step, at, _numbers(record, cost.samples_per_second if cost else None))
 
 
-def _write(writer: SummaryWriter, record: EpochRecord, rate: float | None, at: float) -> None:
-    """Write every number of an epoch under its name, over optimiser steps."""
-    named = {"lr": record.lr, "warmup": record.warmup} | ({} if rate is None else {"samples_per_second": rate})
+def _numbers(record: EpochRecord, rate: float | None) -> dict[str, float]:
+    """Every number of an epoch under its name: ``epoch``, ``lr``, …, ``train/loss``, ``held_out/loss``, …."""
+    named = {"epoch": record.epoch, "lr": record.lr, "warmup": record.warmup}
+    if rate is not None:
+        named["samples_per_second"] = rate
     for part, terms in (("train", record.train), ("held_out", record.held_out)):
         named |= {f"{part}/{term}": value for term, value in (terms or {}).items()}
-    for name, value in named.items():
-        writer.add_scalar(name, value, record.step, walltime=at)
+    return named
