@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from wiseale.cli.data_argument import DATA
+
 ROOT = click.option(
     "--data-root", type=click.Path(path_type=Path), help="folder of the datasets [default: $WISEALE_DATA]"
 )
@@ -42,7 +44,7 @@ def list_datasets(data_root: Path | None) -> None:
 
 
 @command.command()
-@click.argument("data")
+@click.argument("data", type=DATA)
 @ROOT
 @click.option("-o", "--out", type=click.Path(path_type=Path), help="PNG to write [default: NAME.png here]")
 def info(data: str, data_root: Path | None, out: Path | None) -> None:
@@ -97,7 +99,7 @@ def fetch(name: str, source: Path | None, data_root: Path | None) -> None:
 
 
 @command.command()
-@click.argument("data")
+@click.argument("data", type=DATA)
 @ROOT
 def pack(data: str, data_root: Path | None) -> None:
     """Decode or generate DATA once into the cache, so that training opens it at once."""
