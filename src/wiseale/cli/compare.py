@@ -7,13 +7,14 @@ from typing import Any
 
 import click
 
+from wiseale.cli.data_argument import DATA
 from wiseale.cli.options import read_settings, settings_options, spelled_as_options
 from wiseale.cli.variadic import VariadicCommand
 from wiseale.config import TrainConfig
 
 
 @click.command(cls=VariadicCommand)
-@click.argument("data", required=False)
+@click.argument("data", required=False, type=DATA)
 @click.option("--objectives", multiple=True, required=True, metavar="SPEC...", help="systems to compare")
 @click.option("--seeds", type=click.IntRange(1), default=3, show_default=True, help="runs of each system")
 @click.option("--workers", type=click.IntRange(1), help="runs at the same time [default: a core for each process]")

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from wiseale.cli.data_argument import DATA
+
 if TYPE_CHECKING:
     import numpy.typing as npt
 
@@ -49,7 +51,7 @@ def list_datasets(data_root: Path | None) -> None:
 
 
 @command.command()
-@click.argument("data")
+@click.argument("data", type=DATA)
 @ROOT
 @click.option("-o", "--out", type=click.Path(path_type=Path), help="PNG to write [default: NAME.png here]")
 def info(data: str, data_root: Path | None, out: Path | None) -> None:
@@ -109,7 +111,7 @@ def fetch(name: str, source: Path | None, data_root: Path | None) -> None:
 
 
 @command.command()
-@click.argument("data")
+@click.argument("data", type=DATA)
 @ROOT
 def pack(data: str, data_root: Path | None) -> None:
     """Decode or generate DATA once into the cache, so that training opens it at once."""

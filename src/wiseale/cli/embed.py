@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from wiseale.cli.data_argument import DATA
+
 OUT = click.option(
     "-o", "--out", type=click.Path(path_type=Path), required=True, help="file to write: .npz, .npy, .csv or .parquet"
 )
@@ -18,7 +20,7 @@ UNSEEN = click.option(
 
 @click.command()
 @click.argument("model", type=click.Path(path_type=Path))
-@click.argument("data")
+@click.argument("data", type=DATA)
 @OUT
 @click.option("--sigma", is_flag=True, help="also the posteriors' standard deviations")
 @click.option("--error", is_flag=True, help="also each row's reconstruction error: large where a row is unusual")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from wiseale.cli.data_argument import DATA
 from wiseale.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("run", type=click.Path(path_type=Path))
-@click.option("--data", help="other data to measure on (default: the run's own test or held-out rows)")
+@click.option("--data", type=DATA, help="other data to measure on (default: the run's own test or held-out rows)")
 @click.option("--seed", type=int, default=0, show_default=True, help="seed of the Monte Carlo draws")
 @click.option("--most", type=int, default=10_000, show_default=True, help="rows to use at the most")
 @click.option(

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import click
 
+from wiseale.cli.data_argument import DATA
 from wiseale.errors import ConfigError
 
 
 @click.command()
 @click.argument("models", type=click.Path(path_type=Path), nargs=-1, required=True, metavar="RUN|MODEL...")
-@click.option("--data", help="other rows to show (default: the run's own test or held-out rows)")
+@click.option("--data", type=DATA, help="other rows to show (default: the run's own test or held-out rows)")
 @click.option("--data-root", type=click.Path(path_type=Path), help="where datasets lie [default: $WISEALE_DATA]")
 @click.option("--most", type=int, help="rows to show at the most [default: 50,000; 10,000 with --html]")
 @click.option("--html", type=click.Path(path_type=Path), help="write one self-contained file instead of serving")

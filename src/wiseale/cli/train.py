@@ -9,13 +9,14 @@ from typing import Any
 
 import click
 
+from wiseale.cli.data_argument import DATA
 from wiseale.cli.options import read_settings, settings_options, spelled_as_options
 from wiseale.config import TrainConfig
 from wiseale.processes.world import from_environment, report_once
 
 
 @click.command()
-@click.argument("data", required=False)
+@click.argument("data", required=False, type=DATA)
 @settings_options(TrainConfig, leave_out=("data",))
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="Run directory to create.")
 def command(data: str | None, out: Path, config_file: Path | None, **options: Any) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from wiseale import config
+from wiseale import config, registry
 from wiseale.data.dataset import Dataset, DatasetSource, Preset, Progress, Rows
 from wiseale.data.shared import read_shared
 from wiseale.errors import DataError
@@ -15,7 +15,10 @@ __all__ = ["Dataset", "DatasetSource", "Preset", "Rows", "is_path", "load_datase
 
 
 def is_path(spec: str) -> bool:
-    """Whether a data argument is a path: it exists on disk or contains a path separator.
+    """Whether a data argument is a path: it contains a path separator, or exists on disk and is no dataset's name.
+
+    A folder in the current directory never hides a dataset of the same name, so that the experiments' and runs' own
+    data is found wherever they are started; :func:`wiseale.data.naming.named_data` is where people's words are read.
 
     >>> is_path("sine:n=20000"), is_path("folder/waves.npy")
     (False, True)
@@ -23,7 +26,9 @@ def is_path(spec: str) -> bool:
     from wiseale.data.source import split_path
 
     name = os.path.splitdrive(spec)[1].partition(":")[0]  # without a drive such as C:
-    return os.sep in name or "/" in name or split_path(spec)[0].exists()
+    if os.sep in name or "/" in name:
+        return True
+    return name not in registry.DATASETS and split_path(spec)[0].exists()
 
 
 def load_dataset(spec: str, data_root: Path | None = None, progress: Progress | None = None) -> Dataset:

@@ -81,6 +81,14 @@ def list_images(path: Path) -> Listing:
     return listing
 
 
+def holds_images(folder: Path) -> bool:
+    """Whether there is an image in a folder or its sub-folders; False where it cannot be read."""
+    try:
+        return any(True for _ in _folder_entries(folder))
+    except OSError:
+        return False
+
+
 def _folder_entries(root: Path) -> Iterator[Entry]:
     """List the images of a folder, following links; ``seen`` prevents endless loops through links to outer folders."""
     pending, seen = [(str(root), "")], set()
