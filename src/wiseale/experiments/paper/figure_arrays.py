@@ -71,8 +71,11 @@ class FigureArrays:
 
 
 @torch.no_grad()
-def collect_arrays(results: Sequence[Result], condition: str) -> FigureArrays | None:
-    """The arrays of the lowest seed's runs of the shown systems; None where none of them has finished."""
+def collect_arrays(results: Sequence[Result], condition: str, reconstructions: bool) -> FigureArrays | None:
+    """The arrays of the lowest seed's runs of the shown systems; None where none of them has finished.
+
+    Without ``reconstructions`` no row of the data is kept, and x and x_hat have length 0.
+    """
     names = [system.name for system in SHOWN]
     known = [result for result in results if result.system.name in names]
     if not known:
@@ -81,7 +84,7 @@ def collect_arrays(results: Sequence[Result], condition: str) -> FigureArrays | 
     runs = {result.system.name: result for result in known if result.seed == seed}
     models = {name: encode_run(runs[name].path, most=_MOST_ROWS) for name in names if name in runs}
     some = next(iter(models.values()))
-    chosen = spread_rows(some)
+    chosen = spread_rows(some)[: None if reconstructions else 0]
     arrays = {}
     for name, one in models.items():
         x_hat = shown(one, one.model.decode(one.posterior.mu[chosen]).mean)
