@@ -39,7 +39,7 @@ CONFIGURATIONS: dict[str, dict[str, Any]] = {"ours": {}}
 """Keyword arguments of ``AutoEncoder`` by the name of the configuration; ``--configurations`` adds more."""
 
 CSV = RESULTS / "quality.csv"
-PAGE = Path(__file__).parents[1] / "docs" / "defaults.md"
+PAGES = [Path(__file__).parents[1] / name for name in ("README.md", "docs/defaults.md")]
 NEIGHBOURS, ACTIVE_VARIANCE = 5, 0.01
 KL_ROWS, KL_DRAWS = 2000, 4  # the estimate costs draws × rows²
 
@@ -226,4 +226,5 @@ def main(words: list[str]) -> None:
     rows = list(read(given.csv).values())
     keep(table(rows), quick=given.csv != CSV)
     if given.csv == CSV:
-        PAGE.write_text(fill_in(PAGE.read_text(encoding="utf-8"), rows), encoding="utf-8")
+        for page in PAGES:
+            page.write_text(fill_in(page.read_text(encoding="utf-8"), rows), encoding="utf-8")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, stdev
@@ -112,15 +113,18 @@ def short(value: float) -> str:
     return f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
 
 
-def ratios(rows: Iterable[Row]) -> str:
-    """A short table in Markdown: each configuration's error over PCA's, ours with its cost, means over the seeds."""
+def ratios(rows: Iterable[Row], only: Sequence[str] = ()) -> str:
+    """A short table in Markdown: each configuration's error over PCA's, ours with its cost, means over the seeds.
+
+    Of the sets in ``only`` it is shorter still: without single seeds and active units.
+    """
     groups: dict[tuple[str, int, str], list[Row]] = {}
     for row in rows:
         groups.setdefault((row.dataset, row.dim, row.configuration), []).append(row)
     others = [name for name in ("pythae VAE", "pythae AE") if any(key[2] == name for key in groups)]
-    lines = [("set", "codes", "ours / PCA", "single seeds", *(f"{name} / PCA" for name in others), "active", "CPU s")]
-    lines.append(("---",) * len(lines[0]))
-    for name in SETS:
+    titles = ("set", "codes", "ours / PCA", "single seeds", *(f"{name} / PCA" for name in others), "active", "CPU s")
+    lines = [titles, ("---",) * len(titles)]
+    for name in only or SETS:
         for dim in sorted({key[1] for key in groups if key[0] == name}):
             ours, pca = groups.get((name, dim, "ours"), []), groups.get((name, dim, "PCA"), [])
             if not ours or not pca:
@@ -135,10 +139,13 @@ def ratios(rows: Iterable[Row]) -> str:
             rest = (ratio(groups.get((name, dim, other), [])) for other in others)
             active, cost = (fmean(getattr(row, what) for row in ours) for what in ("active_units", "cpu_seconds"))
             lines.append((name, str(dim), ratio(ours), seeds, *rest, short(active), short(cost)))
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    shown = [i for i, title in enumerate(titles) if not (only and title in ("single seeds", "active"))]
+    return "\n".join(f"| {' | '.join(line[i] for i in shown)} |" for line in lines)
 
 
 def fill_in(page: str, rows: Iterable[Row]) -> str:
-    """A page of the documentation with the short table between its two comment lines."""
-    before, begin, rest = page.partition("<!-- quality -->")
-    return f"{before}{begin}\n\n{ratios(rows)}\n\n<!-- end -->{rest.partition('<!-- end -->')[2]}"
+    """A page with the short table between ``<!-- quality -->``, or ``<!-- quality: SETS -->``, and ``<!-- end -->``."""
+    found = re.search(r"<!-- quality(?:: ([\w ]+))? -->", page)
+    assert found is not None, "the page has no place for the table"
+    after = page[found.end() :].partition("<!-- end -->")[2]
+    return f"{page[: found.end()]}\n\n{ratios(rows, (found[1] or '').split())}\n\n<!-- end -->{after}"

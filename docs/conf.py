@@ -1,23 +1,62 @@
-"""Sphinx configuration: builds offline, `make docs`."""
+"""Sphinx configuration: `make docs` builds the site offline, runs the tutorials and checks every internal link."""
 
 import re
+import shutil
+from pathlib import Path
 
 import wiseale
+from sphinx_gallery.sorting import ExplicitOrder
 from wiseale import registry
 
+HERE = Path(__file__).parent
 project = "wiseale"
 author = "The wiseale maintainers"
+copyright = "the wiseale maintainers, Apache-2.0"
 release = wiseale.__version__
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
-myst_enable_extensions = ["dollarmath", "amsmath"]
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx.ext.mathjax",
+    "sphinx-mathjax-offline",  # formulas are drawn by a copy of MathJax in the site, not from the network
+    "sphinx_copybutton",
+    "sphinx_design",
+    "sphinx_gallery.gen_gallery",
+]
+myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence"]
 myst_heading_anchors = 3
-source_suffix = {".md": "markdown"}
-exclude_patterns = ["_build"]
+source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
+exclude_patterns = ["_build", "tutorials", "gallery/**.ipynb", "gallery/**.py", "gallery/**.zip"]
 html_theme = "furo"
 html_title = "wiseale"
+html_static_path = ["_static"]
+html_css_files = ["wiseale.css"]
+html_show_sourcelink = False
+html_copy_source = False
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"
-suppress_warnings = ["myst.xref_missing"]
+suppress_warnings = ["config.cache"]  # the gallery's order is an object, which cannot be kept between builds
+copybutton_exclude = ".linenos, .gp, .go"
+
+# Tutorials run in a copy of their folder, so that the files they write stay out of the sources.
+TUTORIALS = HERE / "_build" / "tutorials"
+shutil.copytree(HERE / "tutorials", TUTORIALS, dirs_exist_ok=True)
+ORDER = ["tabular", "*", "signals", "images", "anomalies", "compare", "explore", "objective", "own_loop", "machines"]
+sphinx_gallery_conf = {
+    "examples_dirs": str(TUTORIALS),
+    "gallery_dirs": "gallery",
+    "filename_pattern": r"\.py$",
+    "within_subsection_order": ExplicitOrder([name if name == "*" else f"{name}.py" for name in [*ORDER, "reproduce"]]),
+    "capture_repr": (),
+    "min_reported_time": 10_000,
+    "write_computation_times": False,
+    "show_memory": False,
+    "show_signature": False,
+    "abort_on_example_error": False,
+    "download_all_examples": False,
+    "image_srcset": ["2x"],
+}
+WRITTEN_BY_TUTORIALS = ["digits.html"]
 
 
 def registered(kind):
@@ -42,5 +81,12 @@ def setup(app):
             parts[::2] = [part.replace("*x_shape", r"\*x_shape") for part in parts[::2]]
             lines[number] = "``".join(parts)
 
+    def copy_pages(app, error):
+        """Pages that tutorials wrote and show, such as the explorer."""
+        for name in WRITTEN_BY_TUTORIALS:
+            if error is None and app.builder.name == "html":
+                shutil.copy(TUTORIALS / name, Path(app.outdir) / name)
+
     app.connect("source-read", fill_in)
     app.connect("autodoc-process-docstring", escape_stars)
+    app.connect("build-finished", copy_pages)

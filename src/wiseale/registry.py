@@ -78,6 +78,18 @@ REGISTRIES = {
 }
 
 
+def register(kind: str, name: str, cls: type) -> None:
+    """Make a class of your own known under a name in this process, for ``AutoEncoder``, specs and ``load``.
+
+    The class stands at the top level of a module: ``register("objective", "free_bits", FreeBits)``.
+    """
+    path, known = f"{cls.__module__}:{cls.__qualname__}", REGISTRIES[kind]
+    if "<locals>" in path:
+        raise ConfigError(f"{cls.__name__} is defined inside a function: move it to the top level of its module")
+    if known.setdefault(name, path) != path:
+        raise ConfigError(f"the {kind} {name!r} exists already ({known[name]}): choose another name")
+
+
 def names(kind: str) -> list[str]:
     """The registered names of a kind (``"objective"``, ``"network"``, …), sorted."""
     return sorted(REGISTRIES[kind])
