@@ -23,6 +23,7 @@ COMMANDS = {
     "train": "Train one auto-encoder on a dataset or on your own file.",
     "resume": "Continue an interrupted run exactly where it stopped.",
     "compare": "Train and evaluate several systems with several seeds, then write a report.",
+    "search": "Search for the settings with the best held-out measure.",
     "reproduce": "Run the paper's experiments, judge its claims, write a report.",
     "report": "Write the page of a reproduction, a comparison or a run.",
     "data": "List, look at, fetch and pack datasets.",

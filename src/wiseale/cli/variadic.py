@@ -10,7 +10,7 @@ import click
 class VariadicCommand(click.Command):
     """A command some of whose options are repeated by listing values after one name."""
 
-    variadic: ClassVar[tuple[str, ...]] = ("--objectives",)
+    variadic: ClassVar[tuple[str, ...]] = ("--objectives", "--space")
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Write the name before every value, as click wants it."""

@@ -21,6 +21,7 @@ from wiseale.estimator.checks import ChecksInput
 from wiseale.estimator.exploring import explore
 from wiseale.estimator.fit import fit_array
 from wiseale.estimator.inputs import InvalidInputError, Standardize, as_seed, as_value_error, from_torch, scores
+from wiseale.estimator.notebook import history_svg
 from wiseale.estimator.tables import cell_frame, write_cells, write_filled
 from wiseale.models.imputation import draw, impute
 from wiseale.models.inference import Codec, Numbers
@@ -58,7 +59,8 @@ class AutoEncoder(ChecksInput, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         missing: ``"learn"`` takes missing cells (NaN, None) of tables as such, ``"error"`` refuses them.
         unseen: a level that ``fit`` has not seen is an ``"error"``, or counts as ``"missing"``, or as ``"other"``: the
             level that ``fit`` then makes of those in fewer than 5 rows (where a column has none, it counts as missing).
-        verbose: 1 prints what was chosen and the loss now and then, 2 every epoch.
+        verbose: 1 prints what was chosen and the loss now and then, 2 every epoch; in a notebook (extra ``[notebook]``)
+            both show a bar.
 
     Attributes:
         model_: the trained model (a torch module, in standardised units).
@@ -281,6 +283,11 @@ class AutoEncoder(ChecksInput, ClassNamePrefixFeaturesOutMixin, TransformerMixin
             return shown
         used = f"{self.objective_}, {self.network_}, {self.likelihood_}"
         return f"{shown}\n# fitted on {self._summary}\n# used: {used}"
+
+    def _html_repr(self) -> str:
+        """scikit-learn's diagram, for a fitted estimator with the curves of its terms."""
+        diagram = str(super()._html_repr())
+        return diagram + history_svg(self.history_) if self.__sklearn_is_fitted__() else diagram
 
     def _rows(self, X: Any) -> Array:
         with as_value_error():

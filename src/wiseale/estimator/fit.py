@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -14,6 +15,7 @@ from wiseale.config import TrainConfig
 from wiseale.data.arrays import observations
 from wiseale.data.dataset import Array, Scaling
 from wiseale.data.defaults import describe, make_dataset, suit
+from wiseale.estimator.notebook import Show, epoch_bar, has_bar
 from wiseale.estimator.tables import Cells
 from wiseale.models.collapse import collapse_message
 from wiseale.models.model_file import ModelConfig
@@ -76,11 +78,13 @@ def fit_array(
     dataset = suit(dataset, dataset.preset.likelihood)
     chosen = resolve(replace(asked, data="X"), dataset)
     work = Work.prepare(chosen, dataset)
-    journal = _Memory(chosen, verbose)
+    bar = epoch_bar(chosen.max_epochs or 0) if verbose and has_bar() else nullcontext()
     if verbose:
         print(f"{describe(dataset)}; {work.facts.parameters:,} parameters", flush=True)
     assert isinstance(chosen.threads, int)
-    with torch_threads(min(chosen.threads, torch.get_num_threads())):  # a limit that the user has set holds
+    threads = min(chosen.threads, torch.get_num_threads())  # a limit that the user has set holds
+    with bar as show, torch_threads(threads):
+        journal = _Memory(chosen, verbose, show)
         fit(work.learner, work.train, work.held_out, work.plan, journal)
     work.learner.finish()
     progress = work.learner.progress
@@ -102,8 +106,9 @@ def flatten(record: EpochRecord) -> dict[str, Any]:
 class _Memory:
     """The loop's journal in memory; speaks now and then if it is to."""
 
-    def __init__(self, chosen: TrainConfig, verbose: int) -> None:
+    def __init__(self, chosen: TrainConfig, verbose: int, show: Show | None = None) -> None:
         self.history: History = []
+        self._show = show
         self._epochs = chosen.max_epochs
         self._verbose = verbose
         self._spoke = -math.inf
@@ -113,7 +118,9 @@ class _Memory:
 
     def epoch(self, record: EpochRecord) -> None:
         self.history.append(flatten(record))
-        if not self._verbose:
+        if self._show is not None:
+            self._show(record)
+        if not self._verbose or self._show is not None:
             return
         now = time.monotonic()
         if self._verbose > 1 or now - self._spoke >= _QUIET_SECONDS or record.epoch == self._epochs:

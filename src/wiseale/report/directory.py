@@ -1,4 +1,4 @@
-"""Build the report of a directory (a reproduction, a comparison or a run) from its files."""
+"""Build the report of a directory (a reproduction, a comparison, a search or a run) from its files."""
 
 from __future__ import annotations
 
@@ -10,22 +10,26 @@ from wiseale.experiments.comparison import read_comparison, summarize
 from wiseale.experiments.gallery import draw_all
 from wiseale.experiments.paper.claims import Verdict, judge
 from wiseale.experiments.paper.reproduction import REQUEST, read_reproduction
+from wiseale.experiments.search.study import REQUEST as SEARCH
 from wiseale.report.comparison import comparison_document
 from wiseale.report.document import Document
 from wiseale.report.reproduction import reproduction_document
 from wiseale.report.run import run_document
+from wiseale.report.search import search_document
 from wiseale.report.toy import toy_section, toy_verdicts
 
 
 def document_of(path: Path) -> Document:
-    """The report of a reproduction, a comparison or a run."""
+    """The report of a reproduction, a comparison, a search or a run."""
     if (path / REQUEST).exists():
         return reproduction_page(path)[0]
     if (path / "comparison.json").exists():
         return comparison_page(path)
+    if (path / SEARCH).exists():
+        return search_document(path)
     if (path / "config.json").exists():
         return run_document(path)
-    raise RunError(f"{path} holds no reproduction, comparison or run: there is nothing to report")
+    raise RunError(f"{path} holds no reproduction, comparison, search or run: there is nothing to report")
 
 
 def reproduction_page(path: Path, toy: ToyResult | None = None) -> tuple[Document, list[Verdict]]:

@@ -1,0 +1,87 @@
+"""``wiseale search DATA --trials 50 --out DIR``."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import click
+
+from wiseale.cli.options import read_settings, settings_options, spelled_as_options
+from wiseale.cli.variadic import VariadicCommand
+from wiseale.config import TrainConfig
+from wiseale.errors import ConfigError
+
+if TYPE_CHECKING:
+    from optuna.trial import FrozenTrial
+
+MEASURES = ("elbo", "reconstruction", "loss")
+
+
+@click.command(cls=VariadicCommand)
+@click.argument("data", required=False)
+@click.option("--trials", type=click.IntRange(1), default=50, show_default=True, help="runs in all")
+@click.option(
+    "--space",
+    multiple=True,
+    metavar="NAME=LOW..HIGH|NAME=A|B...",
+    help="settings to search: lr=1e-4..1e-2 batch_size=32|64 objective.prior_weight=0.1..4",
+)
+@click.option("--measure", type=click.Choice(MEASURES), help="of the held-out rows [default: elbo where there is one]")
+@settings_options(TrainConfig, leave_out=("data", "figures", "processes"))
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="directory of the search")
+def command(
+    data: str | None,
+    trials: int,
+    space: tuple[str, ...],
+    measure: str | None,
+    config_file: Path | None,
+    out: Path,
+    **options: Any,
+) -> int:
+    """Search for the settings with the best held-out measure; unpromising trials are stopped early.
+
+    Options that are given are kept; without --space, lr, batch size and latent dimension are searched unless given.
+    Called again, it continues. The same command in a second terminal shares the work.
+    """
+    if importlib.util.find_spec("optuna") is None:
+        raise ConfigError("wiseale search needs a package that is missing: pip install 'wiseale[search]'")
+    given = {name: value for name, value in options.items() if value is not None}
+    base = read_settings(TrainConfig, config_file, {"data": data, **given, "figures": False})
+
+    from rich.console import Console
+
+    from wiseale.experiments.search.prepare import prepare_search
+    from wiseale.experiments.search.study import Board, Measure, run_search
+    from wiseale.report.search import best_trial, search_document
+    from wiseale.report.write import write_report
+
+    console = Console(highlight=False, soft_wrap=True)
+
+    class Lines(Board):
+        def ended(self, trial: FrozenTrial) -> None:
+            told = {"COMPLETE": f"{measured} {trial.value or 0:.4f}", "PRUNED": "stopped early"}
+            reason = trial.user_attrs.get("reason", "failed")
+            settings = " ".join(
+                f"{name}={value:.4g}" if isinstance(value, float) else f"{name}={value}"
+                for name, value in trial.params.items()
+            )
+            console.print(f"trial {trial.number}: {told.get(trial.state.name, reason)}  ({settings})", markup=False)
+
+    with spelled_as_options():
+        asked = cast(Measure | None, measure)
+        search, dataset = prepare_search(base, tuple(given), space, asked, out)
+    measured = search.measure
+    with search.shared_data(dataset):
+        signal = run_search(search, trials, Lines())
+    finished = [trial for trial in search.trials() if trial.state.name == "COMPLETE"]
+    if finished:
+        page = write_report(search_document(out), out)
+        best = best_trial(search, finished)
+        console.print(f"best: trial {best.number}, held-out {measured} {best.value:.4f} ({out / 'best.json'})")
+        console.print(f"report: {page}")
+    if signal is not None:
+        console.print("interrupted; the same command continues")
+        return 128 + signal
+    return 0

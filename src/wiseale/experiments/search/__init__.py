@@ -1,0 +1,1 @@
+"""Search for hyper-parameters: which settings, and the trials, made by Optuna."""

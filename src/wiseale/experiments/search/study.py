@@ -1,0 +1,260 @@
+"""A search: trials kept in a directory, each a run of its own; unpromising ones are stopped early."""
+
+from __future__ import annotations
+
+import math
+import os
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from wiseale.config import TrainConfig, from_values
+from wiseale.data import Dataset
+from wiseale.data.shared import shared
+from wiseale.errors import DivergenceError, RunError, WiseAleError
+from wiseale.experiments.search.space import Varied, settings_of_trial
+from wiseale.platform.atomic_files import write_text
+from wiseale.platform.folders import default_data_root
+from wiseale.platform.json_files import parse_table, read_text, record, sealed, unseal
+from wiseale.platform.locks import exclusive_lock
+from wiseale.runs.directory import RunDirectory
+from wiseale.runs.record import RunRecord
+from wiseale.runs.run import resume, start
+from wiseale.training.records import EpochRecord, TimedEpochRecord
+
+if TYPE_CHECKING:
+    from optuna import Study, Trial
+    from optuna.trial import FrozenTrial
+
+Measure = Literal["elbo", "reconstruction", "loss"]
+
+REQUEST, JOURNAL = "search.json", "trials.log"
+_STARTUP = 5  # whole trials before any is stopped early
+_MOST_FAILURES = 5  # in a row, before the first success
+
+
+@dataclass(frozen=True)
+class Search:
+    """What is searched for, and where; everything lives under ``out``.
+
+    Attributes:
+        base: settings common to all trials.
+        space: the settings that vary.
+        measure: of the held-out rows: the ELBO is maximised, reconstruction error or loss minimised.
+    """
+
+    base: TrainConfig
+    space: tuple[Varied, ...]
+    measure: Measure
+    out: Path
+
+    @property
+    def sign(self) -> float:
+        """1 where a smaller measure is better, −1 where a larger one is."""
+        return -1.0 if self.measure == "elbo" else 1.0
+
+    def run_path(self, number: int) -> Path:
+        """The run directory of a trial."""
+        return self.out / "trials" / f"{number:04d}" / "run"
+
+    def keep_request(self) -> None:
+        """Write what the directory is for; one that holds another search, or something else, is refused."""
+        if (self.out / REQUEST).exists():
+            if read_search(self.out) != self:
+                raise RunError(f"{self.out} holds a search with other settings: choose another --out")
+        elif self.out.exists() and any(self.out.iterdir()):
+            raise RunError(f"{self.out} is not empty and holds no search: choose another --out")
+        self.out.mkdir(parents=True, exist_ok=True)
+        request = {"base": asdict(self.base), "space": [asdict(v) for v in self.space], "measure": self.measure}
+        write_text(self.out / REQUEST, sealed(request))
+
+    @contextmanager
+    def shared_data(self, dataset: Dataset) -> Iterator[None]:
+        """Inside, trials read this dataset instead of parsing the user's file again."""
+        self.keep_request()
+        root = Path(self.base.data_root) if self.base.data_root else default_data_root()
+        with shared(dataset, self.base.data, root, self.out / f".data-{os.getpid()}"):
+            yield
+
+    def study(self) -> Study:
+        """The trials so far, in a file that several processes may add to."""
+        import optuna
+        from optuna.storages import JournalStorage
+        from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
+
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        path = str(self.out / JOURNAL)
+        warm_up = math.ceil(self.base.prior_warmup or 0)
+        return optuna.create_study(
+            storage=JournalStorage(JournalFileBackend(path, lock_obj=JournalFileOpenLock(path))),
+            study_name="wiseale",
+            load_if_exists=True,
+            direction="maximize" if self.measure == "elbo" else "minimize",
+            pruner=optuna.pruners.MedianPruner(n_startup_trials=_STARTUP, n_warmup_steps=warm_up),
+        )
+
+    def trials(self) -> list[FrozenTrial]:
+        """All trials so far."""
+        return list(self.study().get_trials(deepcopy=False))
+
+    def value_of(self, records: Sequence[EpochRecord], patience: object) -> float | None:
+        """The measure of the epoch whose weights were kept: with early stopping that of the lowest held-out loss."""
+        watched = [epoch.held_out for epoch in records if epoch.held_out is not None]
+        if not watched:
+            return None
+        kept = min(watched, key=lambda terms: terms["loss"]) if patience is not None else watched[-1]
+        return kept.get(self.measure)
+
+
+@dataclass(frozen=True)
+class _Request:
+    """The content of search.json."""
+
+    base: dict[str, Any]
+    space: tuple[Varied, ...]
+    measure: Measure
+
+
+def read_search(out: Path) -> Search:
+    """The search kept in a directory."""
+    path = out / REQUEST
+    try:
+        request = record(_Request, unseal(parse_table(read_text(path))))
+        base = from_values(TrainConfig, request.base)
+    except (OSError, ValueError, TypeError, WiseAleError) as error:
+        raise RunError(f"cannot read {path}: {error}; restore it, or search again into another --out") from None
+    return Search(base, request.space, request.measure, out)
+
+
+class Board:
+    """Told about every trial; the base shows nothing."""
+
+    def epoch(self, number: int, epoch: int, value: float) -> None:
+        """An epoch of a trial ended with this held-out measure."""
+
+    def ended(self, trial: FrozenTrial) -> None:
+        """A trial ended."""
+
+
+def run_search(search: Search, trials: int, board: Board) -> int | None:
+    """Make trials until there are so many; returns the signal that interrupted, if one did.
+
+    A trial that a kill or an interruption left unfinished is resumed where it stopped. Several processes may work on
+    one directory at the same time.
+    """
+    search.keep_request()
+    study = search.study()
+    failures = 0
+    while True:
+        with _next_trial(search, study, trials) as trial:
+            if trial is None:
+                return None
+            watcher = _Watcher(search, trial, board)
+            signal = _run_trial(search, study, trial, watcher)
+            if signal is not None:
+                return signal
+            ended = study.get_trials(deepcopy=False)[trial.number]
+            board.ended(ended)
+            failures = failures + 1 if ended.state.name == "FAIL" else 0
+            if failures == _MOST_FAILURES and not any(t.state.name == "COMPLETE" for t in study.trials):
+                raise RunError(f"{failures} trials failed in a row, the last one: {ended.user_attrs.get('reason')}")
+
+
+@contextmanager
+def _next_trial(search: Search, study: Study, most: int) -> Iterator[Trial | None]:
+    """An unfinished trial that no process works on, else a new one, locked; None where there are enough."""
+    import optuna
+    from optuna.trial import TrialState
+
+    with exclusive_lock(search.out, wait=True):
+        lock, chosen = None, None
+        known = study.get_trials(deepcopy=False)
+        for unfinished in (trial for trial in known if trial.state == TrialState.RUNNING):
+            lock = _lock_of(search, unfinished.number)
+            try:
+                lock.__enter__()
+            except BlockingIOError:
+                lock = None
+                continue
+            chosen = optuna.Trial(study, unfinished._trial_id)
+            break
+        if chosen is None and len(known) < most:
+            # A sampler for each trial, seeded by its number: a search that is continued proposes what it would have.
+            seed = int(np.random.SeedSequence([search.base.seed, len(known)]).generate_state(1)[0])
+            study.sampler = optuna.samplers.TPESampler(seed=seed)
+            chosen = study.ask()
+            lock = _lock_of(search, chosen.number)
+            lock.__enter__()
+    try:
+        yield chosen
+    finally:
+        if lock is not None:
+            lock.__exit__(None, None, None)
+
+
+def _lock_of(search: Search, number: int) -> Any:
+    folder = search.run_path(number).parent
+    folder.mkdir(parents=True, exist_ok=True)
+    return exclusive_lock(folder, wait=False)
+
+
+def _run_trial(search: Search, study: Study, trial: Trial, watcher: _Watcher) -> int | None:
+    """Train to the end, to a failure, or until it is stopped as unpromising; the signal if one interrupted."""
+    import optuna
+    from optuna.trial import TrialState
+
+    path = search.run_path(trial.number)
+    run = RunDirectory(path)
+    try:
+        settings = settings_of_trial(search.base, {v.name: v.suggest(trial) for v in search.space})
+        outcome = resume(path, watcher) if run.config.exists() else start(settings, path, watcher)
+        if outcome.signal is not None:
+            return outcome.signal
+        value = search.value_of(run.read_metrics(), run.read_record().settings.patience)
+        if value is None:
+            raise RunError(
+                f"the held-out rows have no {search.measure}: choose another --measure, or --held-out above 0"
+            )
+        study.tell(trial, value)
+    except optuna.TrialPruned:
+        study.tell(trial, state=TrialState.PRUNED)
+    except (DivergenceError, WiseAleError) as error:
+        trial.set_user_attr("reason", str(error))
+        study.tell(trial, state=TrialState.FAIL)
+    shutil.rmtree(run.checkpoints, ignore_errors=True)  # the model stays; a search of many trials would fill the disk
+    return None
+
+
+class _Watcher:
+    """The display of a trial's run: reports the held-out measure of each epoch, stops a trial that lags behind."""
+
+    def __init__(self, search: Search, trial: Trial, board: Board) -> None:
+        self._search = search
+        self._trial = trial
+        self._board = board
+
+    def loading(self, done: int, total: int) -> None:
+        """Nothing."""
+
+    def started(self, record: RunRecord, notes: Sequence[str]) -> None:
+        """Nothing."""
+
+    def step(self, epoch: int, step_in_epoch: int, steps_per_epoch: int, terms: Mapping[str, float]) -> None:
+        """Nothing."""
+
+    def epoch(self, record: TimedEpochRecord) -> None:
+        """Report the measure of an epoch on which it was taken."""
+        value = (record.held_out or {}).get(self._search.measure)
+        if value is None:
+            return
+        import optuna
+
+        self._trial.report(value, record.epoch)
+        self._board.epoch(self._trial.number, record.epoch, value)
+        if self._trial.should_prune():
+            raise optuna.TrialPruned

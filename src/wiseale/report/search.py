@@ -1,0 +1,108 @@
+"""The report of a search: the best settings, what mattered, and every trial."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from wiseale.errors import RunError
+from wiseale.experiments.search.space import settings_of_trial
+from wiseale.experiments.search.study import Search, read_search
+from wiseale.figures.style import save_figure
+from wiseale.figures.trials import trial_figure
+from wiseale.platform.atomic_files import to_json, write_text
+from wiseale.report.document import Block, Commands, Document, Paragraph, Picture, Section, Table
+
+if TYPE_CHECKING:
+    from optuna.trial import FrozenTrial
+
+BEST = "best.json"
+_STATES = {"COMPLETE": "finished", "PRUNED": "stopped early", "FAIL": "failed", "RUNNING": "unfinished"}
+
+
+def search_document(out: Path) -> Document:
+    """The report of what is done so far; writes the figure, and the best settings for ``--config``."""
+    search = read_search(out)
+    trials = search.trials()
+    finished = [trial for trial in trials if trial.state.name == "COMPLETE" and trial.value is not None]
+    if not finished:
+        raise RunError(f"{out} has no finished trial yet: call `wiseale search` again to continue")
+    best = best_trial(search, finished)
+    states = [_STATES.get(trial.state.name, trial.state.name) for trial in trials]
+    counts = ", ".join(f"{states.count(state)} {state}" for state in _STATES.values() if state in states)
+    lead = f"{len(trials)} trials on {search.base.data}: {counts}. Nats per observation of the held-out rows."
+    sections = (
+        Section("Best settings", _best_blocks(search, best)),
+        Section("What mattered", tuple(_influence(search, finished))),
+        Section("All trials", (_trial_table(search, trials),)),
+    )
+    return Document(f"Search on {search.base.data}", lead, sections)
+
+
+def best_trial(search: Search, finished: Sequence[FrozenTrial]) -> FrozenTrial:
+    """The finished trial with the best measure."""
+    return min(finished, key=lambda trial: search.sign * (trial.value if trial.value is not None else math.inf))
+
+
+def _best_blocks(search: Search, best: FrozenTrial) -> tuple[Block, ...]:
+    chosen = settings_of_trial(search.base, {name: str(value) for name, value in best.params.items()})
+    given = {name: value for name, value in vars(chosen).items() if value is not None}
+    write_text(search.out / BEST, to_json(given))
+    rows = tuple((name, str(value)) for name, value in best.params.items())
+    run = search.run_path(best.number).relative_to(search.out)
+    return (
+        Paragraph(f"Trial {best.number}: held-out {search.measure} {best.value:.4f}."),
+        Table("best", ("setting", "value"), rows),
+        Paragraph(
+            "The held-out rows chose these settings, so their measure flatters them: judge the model on test rows, as "
+            "the first command does where the data has some. The second trains the settings again."
+        ),
+        Commands((f"wiseale evaluate {search.out / run}", f"wiseale train --config {search.out / BEST} --out RUN")),
+    )
+
+
+def _influence(search: Search, finished: Sequence[FrozenTrial]) -> list[Block]:
+    """The figure, and from 10 finished trials on the importance of each setting."""
+    import optuna
+
+    varied = [v.name for v in search.space]
+    settings = {name: [_number(trial.params[name]) for trial in finished] for name in varied}
+    values = [trial.value for trial in finished if trial.value is not None]
+    (search.out / "figures").mkdir(exist_ok=True)
+    figure = trial_figure(values, settings, search.measure, larger_is_better=search.sign < 0)
+    path = save_figure(figure, search.out / "figures" / "trials")
+    blocks: list[Block] = [Picture(path, "Every finished trial: in order, and by each setting.")]
+    if len(finished) >= 10 and len(varied) > 1 and max(values) > min(values):
+        evaluator = optuna.importance.PedAnovaImportanceEvaluator(evaluate_on_local=False)
+        found = optuna.importance.get_param_importances(search.study(), evaluator=evaluator)
+        rows = tuple((name, f"{share:.2f}") for name, share in found.items())
+        caption = "Share of the differences between good and other trials that each setting explains (PED-ANOVA)."
+        blocks.append(Table("importance", ("setting", "importance"), rows, caption))
+    return blocks
+
+
+def _number(value: object) -> float | str:
+    try:
+        return float(str(value))
+    except ValueError:
+        return str(value)
+
+
+def _trial_table(search: Search, trials: Sequence[FrozenTrial]) -> Table:
+    varied = [v.name for v in search.space]
+    rows = []
+    for trial in trials:
+        last = trial.value if trial.value is not None else None
+        epochs = str(max(trial.intermediate_values, default=0))
+        note = str(trial.user_attrs.get("reason", ""))
+        shown = "" if last is None or trial.state.name != "COMPLETE" else f"{last:.4f}"
+        settings = tuple(_shown(trial.params.get(name, "")) for name in varied)
+        rows.append((str(trial.number), _STATES.get(trial.state.name, ""), shown, epochs, *settings, note))
+    columns = ("trial", "state", f"held-out {search.measure}", "epochs", *varied, "note")
+    return Table("trials", columns, tuple(rows), "A trial stopped early was behind the median of the others.")
+
+
+def _shown(value: object) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
