@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from wiseale.experiments.jobs import Job, State
+from wiseale.experiments.job import Job
+from wiseale.experiments.jobs import State
 
 
 class JobBoard:
