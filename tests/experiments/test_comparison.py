@@ -18,7 +18,9 @@ from wiseale.errors import DataError, RunError
 from wiseale.evaluation.encoded import encode_run
 from wiseale.experiments.compare import prepare_comparison
 from wiseale.experiments.comparison import Comparison, System, estimate, read_comparison, summarize
-from wiseale.experiments.jobs import Job, run_jobs
+from wiseale.experiments.engines import local_engine
+from wiseale.experiments.job import Job
+from wiseale.experiments.jobs import run_jobs
 
 QUICK = {"network": "mlp:hidden=8", "max_epochs": 2, "batch_size": 16, "threads": 1}
 ARGUMENTS = [
@@ -52,7 +54,8 @@ def test_a_failure_is_reported_and_the_rest_goes_on(tmp_path):
     made = comparison(tmp_path / "c")
     broken = Job("broken", TrainConfig(data="sine:n=150,n_test=80", **QUICK, lr=1e30), tmp_path / "broken")
     states = []
-    failures = run_jobs([broken, made.jobs()[0]], workers=2, show=lambda jobs: states.append(dict(jobs)))
+    with local_engine(2) as engine:
+        failures = run_jobs([broken, made.jobs()[0]], engine, lambda jobs: states.append(dict(jobs)))
     assert [failure.job.name for failure in failures] == ["broken"]
     assert "diverged" in failures[0].reason
     assert states[-1][made.jobs()[0]] == "done"
@@ -127,7 +130,8 @@ def test_the_data_is_parsed_once(tmp_path):
     made, dataset = prepare_comparison(base, ["aevb"], 1, tmp_path / "c", 30)
     with made.shared_data(dataset):
         table.write_text("not,a\ntable")
-        assert made.run(1, lambda jobs: None) == []
+        with local_engine(1) as engine:
+            assert made.run(engine, lambda jobs: None) == []
         again = load_dataset(data)
         encoded = encode_run(made.results()[0].path)
     np.testing.assert_array_equal(again.train.x, expected.train.x)

@@ -5,7 +5,9 @@ from tests.cli.commands import run
 
 from wiseale import registry
 from wiseale.config import TrainConfig
-from wiseale.experiments.jobs import Job, run_jobs
+from wiseale.experiments.engines import local_engine
+from wiseale.experiments.job import Job
+from wiseale.experiments.jobs import run_jobs
 from wiseale.experiments.paper import reproduction
 from wiseale.experiments.paper.reproduction import plan_runs
 from wiseale.runs.directory import RunDirectory
@@ -45,7 +47,8 @@ def test_without_faces_their_runs_are_left_out(tmp_path):
 def test_a_run_is_stopped_after_the_limit_and_continued(tmp_path):
     settings = {"network": "mlp:hidden=8", "batch_size": 16, "threads": 1, "checkpoint_every": 10**6}
     long = Job("long", TrainConfig(data="sine:n=150,n_test=80", max_epochs=10**6, **settings), tmp_path / "long")
-    assert run_jobs([long], 1, lambda jobs: None, limit=0) == []
+    with local_engine(1) as engine:
+        assert run_jobs([long], engine, lambda jobs: None, limit=0) == []
     assert long.next_step == "train"
     # Stop once it trains, however slow the machine is: the limit is over at the first epoch.
     clock = [0.0]
@@ -53,9 +56,9 @@ def test_a_run_is_stopped_after_the_limit_and_continued(tmp_path):
     def stop_at_first_epoch(jobs):
         clock[0] = 1e9 if long.epochs_done() else 0.0
 
-    with pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch, local_engine(1) as engine:
         patch.setattr("wiseale.experiments.jobs.time.monotonic", lambda: clock[0])
-        assert run_jobs([long], 1, stop_at_first_epoch, limit=60) == []
+        assert run_jobs([long], engine, stop_at_first_epoch, limit=60) == []
     assert long.next_step == "resume"
     assert any(RunDirectory(long.out).checkpoints.iterdir())
 
@@ -82,11 +85,11 @@ def test_rows_are_written_even_when_interrupted(tmp_path, monkeypatch):
     """An interruption during the runs leaves runs.csv with what was done before it."""
     kept = []
 
-    def interrupted(jobs, workers, show, limit):
+    def interrupted(jobs, engine, show, limit):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(reproduction, "run_jobs", interrupted)
     monkeypatch.setattr(reproduction.Outcome, "rows", lambda self, scale: kept.append(self.name) or [])
     with pytest.raises(KeyboardInterrupt):
-        reproduction.run_experiments(["sine"], "smoke", tmp_path / "out", None, 1, lambda jobs: None)
+        reproduction.run_experiments(["sine"], "smoke", tmp_path / "out", None, None, lambda jobs: None)
     assert kept == ["sine"]

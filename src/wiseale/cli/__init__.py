@@ -15,7 +15,7 @@ import wiseale
 from wiseale.cli.faults import fault_in_words, one_line
 from wiseale.cli.options import option_name
 from wiseale.errors import DivergenceError, ReportedByAnotherRankError, TerminatedError, WiseAleError
-from wiseale.platform.signals import SIGPIPE
+from wiseale.platform.signals import END_WITH_PARENT, SIGPIPE, end_with_parent
 from wiseale.processes.world import STORE
 
 COMMANDS = {
@@ -76,6 +76,8 @@ def main(arguments: list[str] | None = None) -> NoReturn:
             stream, io.TextIOWrapper
         ):  # a Windows pipe cannot encode every letter: print ? instead of failing
             stream.reconfigure(errors="replace")
+    if os.environ.pop(END_WITH_PARENT, None):
+        end_with_parent()
     code = _run(arguments)
     try:
         sys.stdout.flush()

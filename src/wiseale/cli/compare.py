@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from wiseale.cli.data_argument import DATA
-from wiseale.cli.options import read_settings, settings_options, spelled_as_options
+from wiseale.cli.options import cluster_option, read_settings, settings_options, spelled_as_options
+from wiseale.cli.slurm import array_script
 from wiseale.cli.variadic import VariadicCommand
 from wiseale.config import TrainConfig
+from wiseale.errors import ConfigError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from wiseale.experiments.comparison import Comparison
 
 
 @click.command(cls=VariadicCommand)
@@ -18,6 +26,9 @@ from wiseale.config import TrainConfig
 @click.option("--objectives", multiple=True, required=True, metavar="SPEC...", help="systems to compare")
 @click.option("--seeds", type=click.IntRange(1), default=3, show_default=True, help="runs of each system")
 @click.option("--workers", type=click.IntRange(1), help="runs at the same time [default: a core for each process]")
+@cluster_option
+@click.option("--job", type=click.IntRange(1), metavar="K", help="do only the K-th of the runs; the report comes later")
+@click.option("--print-jobs", is_flag=True, help="only print a SLURM script that does each run as a job of an array")
 @click.option("--evaluate-rows", type=click.IntRange(2), default=10_000, show_default=True)
 @settings_options(TrainConfig, leave_out=("data", "objective", "figures"))
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="directory of the comparison")
@@ -26,6 +37,9 @@ def command(
     objectives: tuple[str, ...],
     seeds: int,
     workers: int | None,
+    cluster: str | None,
+    job: int | None,
+    print_jobs: bool,
     evaluate_rows: int,
     config_file: Path | None,
     out: Path,
@@ -33,9 +47,12 @@ def command(
 ) -> int:
     """Train and evaluate several systems on DATA with several seeds, in parallel, then write tables, figures, a report.
 
-    Called again, it does only what is missing. Each run has one thread unless --threads says otherwise.
+    Called again, it does only what is missing; called by several machines on one shared directory, they share the runs.
+    Each run has one thread unless --threads says otherwise.
     """
     base = read_settings(TrainConfig, config_file, {"data": data, "threads": "1", **_given(options)})
+    if cluster and (workers or job):
+        raise ConfigError(f"--cluster does all runs on its own workers: leave out {'--job' if job else '--workers'}")
 
     from rich.console import Console
 
@@ -43,14 +60,45 @@ def command(
     from wiseale.cli.present import present
     from wiseale.experiments.compare import prepare_comparison
     from wiseale.experiments.comparison import default_workers
+    from wiseale.experiments.engines import open_engine
 
     console = Console()
     with spelled_as_options():
         comparison, dataset = prepare_comparison(base, objectives, seeds, out, evaluate_rows)
+    if print_jobs:
+        print(array_script(sys.argv[1:], len(comparison.jobs()), base), end="")
+        return 0
+    if job is not None:
+        return _one_job(comparison, job, console)
     with comparison.shared_data(dataset):
-        with job_board(console) as board:
-            failures = comparison.run(workers or default_workers(base.processes or 1), board.show)
+        with (
+            spelled_as_options(),
+            open_engine(cluster, workers or default_workers(base.processes or 1)) as engine,
+            job_board(console) as board,
+        ):
+            failures = comparison.run(engine, board.show)
         return present(comparison, failures, console)
+
+
+def _one_job(comparison: Comparison, number: int, console: Console) -> int:
+    """Do the run with this number, counted from 1; one that another process works on is left to it."""
+    from wiseale.cli.job_board import job_board
+    from wiseale.cli.present import print_failures
+    from wiseale.experiments.engines import local_engine
+    from wiseale.experiments.jobs import run_jobs
+
+    jobs = comparison.jobs()
+    if number > len(jobs):
+        raise ConfigError(f"--job {number}: the comparison has {len(jobs)} runs, numbered from 1")
+    chosen = jobs[number - 1]
+    comparison.keep_request()
+    with local_engine(1) as engine, job_board(console) as board:
+        failures = run_jobs([chosen], engine, board.show, wait_for_others=False)
+    print_failures(failures, console)
+    if not failures:
+        done = chosen.next_step == "done"
+        console.print(f"{chosen.name}: {'done' if done else 'taken by another process'}", highlight=False)
+    return 1 if failures else 0
 
 
 def _given(options: dict[str, Any]) -> dict[str, Any]:

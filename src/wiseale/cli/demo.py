@@ -34,12 +34,13 @@ def command(out: Path, waves: int, epochs: int, seed: int) -> int:
     from wiseale.cli.present import present
     from wiseale.experiments.comparison import default_workers, summarize
     from wiseale.experiments.demo import demo_comparison, reading, variance_of_waves
+    from wiseale.experiments.engines import local_engine
 
     console = Console()
     comparison = demo_comparison(out, waves, epochs, seed)
     console.print(f"{waves:,} sine waves, {epochs} epochs, {len(comparison.systems)} systems; runs go to {out}")
-    with job_board(console) as board:
-        failures = comparison.run(default_workers(), board.show)
+    with local_engine(default_workers()) as engine, job_board(console) as board:
+        failures = comparison.run(engine, board.show)
     code = present(comparison, failures, console)
     console.print(_LEGEND, highlight=False, style="dim")
     for sentence in reading(summarize(comparison.results()), variance_of_waves(comparison)):

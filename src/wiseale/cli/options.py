@@ -19,6 +19,11 @@ F = TypeVar("F", bound=Callable[..., Any])
 S = TypeVar("S", bound=Settings)
 
 
+cluster_option = click.option(
+    "--cluster", metavar="ADDRESS|local:N", help="run on a Dask cluster, or on N Dask workers here"
+)
+
+
 def settings_options(cls: type[Settings], leave_out: Collection[str] = ()) -> Callable[[F], F]:
     """Add an option for every field of the dataclass, and ``--config`` for a file of them."""
 

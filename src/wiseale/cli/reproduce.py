@@ -8,6 +8,7 @@ from typing import cast
 import click
 
 from wiseale import registry
+from wiseale.cli.options import cluster_option, spelled_as_options
 from wiseale.experiments.paper.scales import SCALES, Scale
 
 TRAINED = tuple(registry.EXPERIMENTS)
@@ -19,6 +20,7 @@ TRAINED = tuple(registry.EXPERIMENTS)
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="directory of the reproduction")
 @click.option("--data-root", type=click.Path(path_type=Path), help="folder of the datasets [default: $WISEALE_DATA]")
 @click.option("--workers", type=click.IntRange(1), help="runs at the same time [default: one per core]")
+@cluster_option
 @click.option("--limit-minutes", type=click.FloatRange(0, min_open=True), help="stop then; a later call continues")
 @click.option("--list", "listed", is_flag=True, help="only print the runs in their order, and the next step of each")
 @click.option("--logger", help=f"also write every run's metrics for {', '.join(registry.names('logger'))}")
@@ -28,13 +30,16 @@ def command(
     out: Path,
     data_root: Path | None,
     workers: int | None,
+    cluster: str | None,
     limit_minutes: float | None,
     listed: bool,
     logger: str | None,
 ) -> int:
     """Run the paper's experiments with their controls, judge its claims, and write a report.
 
-    Called again, it does only what is missing; the runs that decide most come first. smoke: minutes for all, a
+    Called again, it does only what is missing; called by several machines on one shared directory, they share the runs.
+    The runs that decide most come first.
+    smoke: minutes for all, a
     rehearsal; small: about a quarter of an hour each on two cores; paper: the published sizes, with more controls.
     """
     import math
@@ -42,11 +47,12 @@ def command(
     from rich.console import Console
 
     from wiseale.cli.job_board import job_board
-    from wiseale.cli.options import spelled_as_options
     from wiseale.cli.present import print_failures
     from wiseale.experiments.bounds.toy import run_toy
     from wiseale.experiments.comparison import default_workers
+    from wiseale.experiments.engines import open_engine
     from wiseale.experiments.paper.reproduction import keep_request, plan_runs, run_experiments
+    from wiseale.platform.locks import exclusive_lock
     from wiseale.report.directory import reproduction_page
     from wiseale.report.write import write_report
     from wiseale.training.plan import require_logger
@@ -64,10 +70,12 @@ def command(
     limit = math.inf if limit_minutes is None else 60 * limit_minutes
     if names:
         console.print(f"{', '.join(names)}: scale {scale}", style="bold")
-    with job_board(console) as board:
-        outcomes, failures = run_experiments(
-            names, size, out, data_root, workers or default_workers(), board.show, logger, limit
-        )
+    with (
+        spelled_as_options(),
+        open_engine(cluster, workers or default_workers()) as engine,
+        job_board(console) as board,
+    ):
+        outcomes, failures = run_experiments(names, size, out, data_root, engine, board.show, logger, limit)
     print_failures(failures, console)
     left = sum(len(outcome.unfinished) for outcome in outcomes.values()) - len(failures)
     if left:
@@ -75,9 +83,10 @@ def command(
     for outcome in outcomes.values():
         if outcome.note:
             console.print(outcome.note, style="yellow", markup=False)
-    toy = run_toy(out / "toy", size) if name in ("toy", "all") else None
-    document, verdicts = reproduction_page(out, toy)
-    page = write_report(document, out)
+    with exclusive_lock(out / ".report.lock", wait=True):
+        toy = run_toy(out / "toy", size) if name in ("toy", "all") else None
+        document, verdicts = reproduction_page(out, toy)
+        page = write_report(document, out)
     for verdict in verdicts:
         console.print(f"{verdict.claim} {verdict.outcome}: {verdict.statement}", markup=False)
     console.print(f"report: {page}")

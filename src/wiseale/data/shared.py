@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import platform
+import secrets
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -16,14 +19,19 @@ import numpy as np
 from wiseale.data.dataset import Dataset, Preset, Rows
 from wiseale.data.tables.schema import TableSchema
 from wiseale.platform.atomic_files import to_json
+from wiseale.platform.locks import exclusive_lock, is_locked
 
 VARIABLE = "WISEALE_SHARED_DATA"
 """Environment variable: the folder of the dataset that the process which started this one has parsed."""
+
+_BEING_MADE_SECONDS = 60.0
 
 
 @contextmanager
 def shared(dataset: Dataset, spec: str, data_root: Path, folder: Path) -> Iterator[None]:
     """Inside, :func:`~wiseale.data.load_dataset` of this spec reads ``folder``, in processes started inside as well.
+
+    Several processes may share the same data from the same folder: each has a folder of its own in it.
 
     Sets that are memory-mapped anyway, or whose factors are Python objects, are not copied: each process loads them.
     """
@@ -33,14 +41,22 @@ def shared(dataset: Dataset, spec: str, data_root: Path, folder: Path) -> Iterat
     if isinstance(dataset.train.x, np.memmap) or any(array.dtype.hasobject for array in arrays):
         yield
         return
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
+    _remove_abandoned(folder)
+    own = folder / f"{platform.node()}-{os.getpid()}-{secrets.token_hex(4)}"
+    own.mkdir(parents=True)
+    with exclusive_lock(own, wait=False):
+        yield from _written(dataset, spec, data_root, own, present)
+    with suppress(OSError):  # another process shares the data of the same comparison
+        folder.rmdir()
+
+
+def _written(dataset: Dataset, spec: str, data_root: Path, folder: Path, present: Mapping[str, Rows]) -> Iterator[None]:
     try:
         described = {
             "spec": spec,
             "data_root": str(data_root),
             "splits": {name: _write(rows, folder, name) for name, rows in present.items()},
-            "dataset": {key: value for key, value in vars(dataset).items() if key not in splits}
+            "dataset": {key: value for key, value in vars(dataset).items() if key not in ("train", "test")}
             | {"preset": asdict(dataset.preset), "ours": dict(dataset.ours), "circular": dict(dataset.circular)}
             | {"table": dataset.table and dataset.table.to_values()},
         }
@@ -50,6 +66,14 @@ def shared(dataset: Dataset, spec: str, data_root: Path, folder: Path) -> Iterat
     finally:
         os.environ.pop(VARIABLE, None)
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _remove_abandoned(folder: Path) -> None:
+    """Remove what killed processes have left; a folder that is being made is not locked yet."""
+    for path in folder.iterdir() if folder.is_dir() else ():
+        with suppress(OSError):
+            if time.time() - path.stat().st_mtime > _BEING_MADE_SECONDS and not is_locked(path):
+                shutil.rmtree(path, ignore_errors=True)
 
 
 def read_shared(spec: str, data_root: Path) -> Dataset | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from statistics import fmean, median, stdev
@@ -16,10 +16,13 @@ from wiseale.data import Dataset
 from wiseale.data.shared import shared
 from wiseale.errors import RunError, WiseAleError
 from wiseale.evaluation.record import Evaluation
-from wiseale.experiments.jobs import Failure, Job, Show, run_jobs
-from wiseale.platform.atomic_files import write_text
+from wiseale.experiments.engines import Engine
+from wiseale.experiments.job import Job
+from wiseale.experiments.jobs import Failure, Show, run_jobs
+from wiseale.platform.atomic_files import is_temporary, write_text
 from wiseale.platform.folders import default_data_root
 from wiseale.platform.json_files import parse_table, read_text, record, sealed, unseal
+from wiseale.platform.locks import exclusive_lock
 from wiseale.platform.machine import cores
 from wiseale.runs.directory import RunDirectory, read
 from wiseale.training.records import EpochRecord
@@ -72,10 +75,10 @@ class Comparison:
         """Where a run lives."""
         return self.out / "runs" / system.folder / f"seed-{seed}"
 
-    def run(self, workers: int, show: Show) -> list[Failure]:
+    def run(self, engine: Engine, show: Show) -> list[Failure]:
         """Train and evaluate what is missing; a directory that holds another comparison is refused."""
         self.keep_request()
-        return run_jobs(self.jobs(), workers, show)
+        return run_jobs(self.jobs(), engine, show)
 
     @contextmanager
     def shared_data(self, dataset: Dataset) -> Iterator[None]:
@@ -84,6 +87,10 @@ class Comparison:
         root = Path(self.base.data_root) if self.base.data_root else default_data_root()
         with shared(dataset, self.base.data, root, self.out / ".data"):
             yield
+
+    def report_lock(self) -> AbstractContextManager[None]:
+        """Hold the comparison's report: several processes that share its runs write it one after the other."""
+        return exclusive_lock(self.out / ".report.lock", wait=True)
 
     def results(self) -> list[Result]:
         """What is done so far."""
@@ -111,7 +118,7 @@ class Comparison:
         if path.exists():
             if replace(read_comparison(self.out).base, logger=None) != replace(self.base, logger=None):
                 raise RunError(f"{self.out} holds a comparison with other settings: choose another --out")
-        elif self.out.exists() and any(self.out.iterdir()):
+        elif self.out.exists() and any(not is_temporary(path) for path in self.out.iterdir()):
             raise RunError(f"{self.out} is not empty and holds no comparison: choose another --out")
         try:
             self.out.mkdir(parents=True, exist_ok=True)

@@ -1,82 +1,35 @@
-"""Trains and evaluates runs in parallel processes; a failed run does not stop the others, a stopped one is resumed."""
+"""Runs the jobs of a comparison on an engine, and shares them with other processes that do the same.
+
+A failed job does not stop the others, a stopped one is resumed, and one that another process works on is left to it.
+"""
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, wait
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
 from typing import Literal
 
-from wiseale.config import TrainConfig
-from wiseale.errors import RunError, TerminatedError
-from wiseale.platform.atomic_files import to_json, write_text
-from wiseale.platform.signals import NEW_GROUP, STOP_SIGNALS, request_stop
-from wiseale.runs.directory import RunDirectory
+from wiseale.errors import TerminatedError
+from wiseale.experiments.engines import Engine
+from wiseale.experiments.job import Job
+from wiseale.experiments.job_work import Caller, Ended, do_job
+from wiseale.platform.locks import is_locked
+from wiseale.platform.signals import STOP_SIGNALS
 
-State = Literal["waiting", "training", "evaluating", "done", "failed"]
+State = Literal["waiting", "training", "evaluating", "taken", "done", "failed"]
 
 _POLL_SECONDS = 0.1
-
-
-@dataclass(frozen=True)
-class Job:
-    """One run of a comparison: its name in tables, its settings, its directory, and how many rows to evaluate it on."""
-
-    name: str
-    config: TrainConfig
-    out: Path
-    evaluate_rows: int = 10_000
-
-    @property
-    def log(self) -> Path:
-        """The file with the output of its processes."""
-        return self.out.with_name(f"{self.out.name}.log")
-
-    @property
-    def last_log_line(self) -> str:
-        """The last line of its log."""
-        if not self.log.exists():
-            return "it has not begun"
-        lines = self.log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-        return lines[-1] if lines else "it ended without a word"
-
-    def epochs_done(self) -> int:
-        """Epochs reported so far."""
-        metrics = RunDirectory(self.out).metrics
-        return metrics.read_bytes().count(b"\n") if metrics.exists() else 0
-
-    @property
-    def next_step(self) -> Literal["train", "resume", "evaluate", "done"]:
-        """What is to be done next."""
-        run = RunDirectory(self.out)
-        if run.finished:
-            return "done" if run.evaluation.exists() else "evaluate"
-        return "resume" if run.config.exists() else "train"
-
-    def next_command(self) -> tuple[State, list[str]] | None:
-        """The next command: train, resume or evaluate; None where the job is done."""
-        match self.next_step:
-            case "done":
-                return None
-            case "evaluate":
-                return "evaluating", ["evaluate", str(self.out), "--most", str(self.evaluate_rows), "--no-figures"]
-            case "resume":
-                return "training", ["resume", str(self.out)]
-        settings = self.out.with_name(f"{self.out.name}.json")
-        settings.parent.mkdir(parents=True, exist_ok=True)
-        config = dataclasses.replace(self.config, figures=False)  # the comparison draws its own
-        given = {key: value for key, value in dataclasses.asdict(config).items() if value is not None}
-        write_text(settings, to_json(given))
-        return "training", ["train", "--config", str(settings), "--out", str(self.out)]
+_POLL_SECONDS_PER_JOB = 0.002  # a network file system should not be asked about a thousand jobs ten times a second
+_TAKEN_SECONDS = 1.0  # between looks at a job that another process works on
+_FORWARDED = ("WISEALE_DATA", "WISEALE_SHARED_DATA", "WISEALE_NATIVE")
 
 
 @dataclass(frozen=True)
@@ -90,45 +43,80 @@ class Failure:
 Show = Callable[[Sequence[tuple[Job, State]]], None]
 
 
-def run_jobs(jobs: Sequence[Job], workers: int, show: Show, limit: float = math.inf) -> list[Failure]:
-    """Run every unfinished job, ``workers`` at a time, in the given order; returns those that failed.
+def run_jobs(
+    jobs: Sequence[Job], engine: Engine, show: Show, limit: float = math.inf, *, wait_for_others: bool = True
+) -> list[Failure]:
+    """Run every unfinished job, in the given order as far as the engine keeps it; returns those that failed.
 
-    A failed job does not stop the others. After ``limit`` seconds, or when interrupted, the runs under way save a
-    checkpoint and end; the same call later resumes them.
+    Jobs that another process works on come last: they are waited for, and done here if that process gives up, unless
+    ``wait_for_others`` is False. After ``limit`` seconds, or when interrupted, the runs under way save a checkpoint and
+    end; the same call later resumes them.
     """
     end = time.monotonic() + limit
-    states: dict[Job, State] = dict.fromkeys(jobs, "waiting")
-    waiting = list(jobs)
-    running: dict[Job, subprocess.Popen[bytes]] = {}
+    pause = max(_POLL_SECONDS, _POLL_SECONDS_PER_JOB * len(jobs))
+    states: dict[Job, State] = {job: "done" if job.next_step == "done" else "waiting" for job in jobs}
+    to_submit = [job for job in jobs if states[job] == "waiting"]
+    logged = {job: job.log_bytes() for job in to_submit}
+    running: dict[Future[Ended], Job] = {}
+    taken: dict[Job, float] = {}  # when to look again
     failures = []
     try:
         with _terminated_as_interrupt():
-            while (waiting or running) and time.monotonic() < end:
-                while waiting and len(running) < workers:
-                    job = waiting.pop(0)
-                    following = job.next_command()
-                    if following is None:
-                        states[job] = "done"
+            while (to_submit or running or taken) and time.monotonic() < end:
+                for job in to_submit:
+                    running[_submit(job, engine)] = job
+                to_submit = []
+                for future, job in list(running.items()):
+                    if not future.done():
+                        states[job] = _state(job, logged[job])
                         continue
-                    states[job], arguments = following
-                    running[job] = _launch(job, arguments)
-                for job, process in list(running.items()):
-                    if process.poll() is None:
-                        continue
-                    del running[job]
-                    if process.returncode == 0:
-                        waiting.insert(0, job)  # its next step, if any, goes first
-                    else:
-                        states[job] = "failed"
-                        failures.append(Failure(job, job.last_log_line))
+                    del running[future]
+                    match _ended(future):
+                        case Ended("failed", reason):
+                            states[job] = "failed"
+                            failures.append(Failure(job, reason))
+                        case Ended("taken"):
+                            states[job] = "taken"
+                            if wait_for_others:
+                                taken[job] = time.monotonic() + _TAKEN_SECONDS
+                        case _:
+                            states[job] = "done"
+                for job in [job for job, due in taken.items() if time.monotonic() >= due]:
+                    taken[job] = time.monotonic() + _TAKEN_SECONDS
+                    if job.next_step == "done" or not is_locked(job.lock):
+                        del taken[job]
+                        to_submit.append(job)  # returns at once if it is done
                 show([*states.items()])
-                time.sleep(_POLL_SECONDS)
+                if to_submit or running or taken:
+                    time.sleep(pause)
     finally:
-        for process in running.values():
-            request_stop(process)
-        for process in running.values():
-            process.wait()
+        if running:
+            engine.stop.set()
+            wait(running)
     return failures
+
+
+def _submit(job: Job, engine: Engine) -> Future[Ended]:
+    job.out.parent.mkdir(parents=True, exist_ok=True)
+    variables = {name: os.environ[name] for name in _FORWARDED if name in os.environ}
+    absolute = replace(job, out=job.out.absolute())
+    return engine.executor.submit(do_job, absolute, engine.stop, Caller(variables, Path.cwd()))
+
+
+def _ended(future: Future[Ended]) -> Ended:
+    """How the job ended; an engine that lost it, or could not call it, is a failure of that job."""
+    if future.cancelled():
+        return Ended("failed", "the cluster has gone: call again to continue")
+    if (error := future.exception()) is not None:
+        return Ended("failed", f"{type(error).__name__}: {error}".splitlines()[0])
+    return future.result()
+
+
+def _state(job: Job, logged: int) -> State:
+    """What its files say that a job is doing; every command adds to the log."""
+    if job.log_bytes() == logged:
+        return "waiting"
+    return "training" if job.next_step in ("train", "resume") else "evaluating"
 
 
 @contextmanager
@@ -145,21 +133,3 @@ def _terminated_as_interrupt() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def _launch(job: Job, arguments: list[str]) -> subprocess.Popen[bytes]:
-    # One thread each: several single-threaded runs at once are faster than one after the other on several threads.
-    environment = os.environ | {"OMP_NUM_THREADS": str(job.config.threads or 1)}
-    command = [sys.executable, "-m", "wiseale", *arguments]
-    try:
-        with job.log.open("ab") as log:
-            return subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                env=environment,
-                creationflags=NEW_GROUP,
-            )
-    except OSError as error:
-        raise RunError(f"cannot start {job.name}: {error}") from None

@@ -33,10 +33,15 @@ def clear_leftovers(folder: Path, prefix: str = ".", age_seconds: float = 0) -> 
     """Remove temporary files and directories of killed writers; without an age nobody may be writing there."""
     with suppress(OSError):
         for path in folder.iterdir():
-            if path.name.startswith(prefix) and ".partial-" in path.name:
+            if path.name.startswith(prefix) and is_temporary(path):
                 with suppress(OSError):
                     if time.time() - path.lstat().st_mtime >= age_seconds:
                         _remove(path)
+
+
+def is_temporary(path: Path) -> bool:
+    """Whether a file or directory has the name of a temporary sibling."""
+    return path.name.startswith(".") and ".partial-" in path.name
 
 
 def _stem(target: Path) -> str:

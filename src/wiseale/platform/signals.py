@@ -6,8 +6,13 @@ process that leads a group of its own; Python shows it to that process as SIGBRE
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
+import threading
+
+END_WITH_PARENT = "WISEALE_END_WITH_PARENT"
+"""Environment variable of a command that is to save and end when the process that started it ends."""
 
 STOP_SIGNALS: tuple[int, ...] = tuple(
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK") if hasattr(signal, name)
@@ -24,3 +29,14 @@ NEW_GROUP: int = getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)
 def request_stop(process: subprocess.Popen[bytes], number: int = signal.SIGTERM) -> None:
     """Send the signal, on Windows Ctrl-Break instead, to a process started with ``creationflags=NEW_GROUP``."""
     process.send_signal(getattr(signal, "CTRL_BREAK_EVENT", number))
+
+
+def end_with_parent() -> None:
+    """Save and end when the parent ends, even by a kill: its end of our standard input, a pipe, closes then."""
+
+    def watch() -> None:
+        while os.read(0, 1):
+            pass
+        signal.raise_signal(signal.SIGTERM)
+
+    threading.Thread(target=watch, daemon=True).start()

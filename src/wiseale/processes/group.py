@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +14,7 @@ from torch.distributed.distributed_c10d import PrefixStore, Store
 from torch.distributed.rendezvous import rendezvous
 
 from wiseale.errors import ReportedByAnotherRankError, RunError, WiseAleError
+from wiseale.platform.signals import end_with_parent
 from wiseale.processes.world import STORE, World, report_once
 
 _EXCHANGE_TIMEOUT = timedelta(minutes=5)  # for a rank that hangs; a rank that died is noticed at once
@@ -63,7 +62,7 @@ def process_group(world: World, device: str) -> Iterator[Group]:
         return
     launched = STORE in os.environ
     if launched:
-        _end_with_parent()
+        end_with_parent()
     try:
         group = Group(world, _connect(world, device))
     except (RuntimeError, ValueError, OSError) as error:  # a ValueError: MASTER_ADDR or another variable is missing
@@ -107,14 +106,3 @@ def _connect(world: World, device: str) -> Store:
 def _is_lost_connection(error: RuntimeError) -> bool:
     """Whether a collective failed because another rank is gone: gloo raises RuntimeErrors that name its source file."""
     return isinstance(error, dist.DistError) or "gloo/" in str(error)
-
-
-def _end_with_parent() -> None:
-    """Save and end when the launcher ends, even by a kill: its end of our standard input, a pipe, closes then."""
-
-    def watch() -> None:
-        while os.read(0, 1):
-            pass
-        signal.raise_signal(signal.SIGTERM)
-
-    threading.Thread(target=watch, daemon=True).start()

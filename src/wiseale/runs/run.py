@@ -94,6 +94,8 @@ def resume(path: Path, display: Display) -> Outcome:
     world = from_environment()
     run = RunDirectory.open(path)
     before = run.read_record()
+    if run.finished:  # before the lock, which a folder that may only be read has not got
+        return Outcome(run.path)
     resolved = dataclasses.replace(before.settings, processes=world.size)
     with process_group(world, resolved.device) as group, run.locked() if world.is_rank_0 else nullcontext():
         if run.finished:

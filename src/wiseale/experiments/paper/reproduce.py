@@ -10,7 +10,7 @@ from typing import Any
 from wiseale.config import TrainConfig
 from wiseale.experiments import systems as s
 from wiseale.experiments.comparison import Comparison, System
-from wiseale.experiments.jobs import Job
+from wiseale.experiments.job import Job
 from wiseale.experiments.paper.scales import Scale
 
 _NARROW_FACES = "paper_celeba:width=0.125"  # the paper's network is far too wide for a CPU

@@ -11,7 +11,9 @@ from typing import Any
 from wiseale import registry
 from wiseale.errors import RunError
 from wiseale.experiments.comparison import Comparison, Result, Summary, read_comparison, summarize
-from wiseale.experiments.jobs import Failure, Job, Show, run_jobs
+from wiseale.experiments.engines import Engine
+from wiseale.experiments.job import Job
+from wiseale.experiments.jobs import Failure, Show, run_jobs
 from wiseale.experiments.paper.evidence import Evidence, evidence_of
 from wiseale.experiments.paper.reproduce import Experiment
 from wiseale.experiments.paper.run_rows import RUNS, RunRow, merge, row_of, write_rows
@@ -89,7 +91,7 @@ def run_experiments(
     scale: Scale,
     out: Path,
     data_root: Path | None,
-    workers: int,
+    engine: Engine,
     show: Show,
     logger: str | None = None,
     limit: float = math.inf,
@@ -106,7 +108,7 @@ def run_experiments(
         for comparison in comparisons:
             comparison.keep_request()
     try:
-        failures = run_jobs(planned.jobs, workers, show, limit)
+        failures = run_jobs(planned.jobs, engine, show, limit)
     finally:
         found = read_reproduction(out)
         if rows := found.rows():

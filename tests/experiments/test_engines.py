@@ -1,0 +1,194 @@
+"""Comparisons on a Dask cluster, and several processes that share the runs of one comparison."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+from tests.cli.commands import run
+
+from wiseale.config import TrainConfig
+from wiseale.experiments import job_work
+from wiseale.experiments.engines import local_engine, open_engine
+from wiseale.experiments.job import Job
+from wiseale.experiments.job_work import Caller, do_job
+from wiseale.experiments.jobs import run_jobs
+from wiseale.platform.locks import exclusive_lock
+from wiseale.runs.directory import RunDirectory
+
+TINY = [
+    *("sine:n=150,n_test=80", "--objectives", "aevb", "--seeds", "2", "--network", "mlp:hidden=8"),
+    *("--max-epochs", "40", "--batch-size", "16", "--evaluate-rows", "80", "--checkpoint-every", "40"),
+]
+
+
+def job(out: Path) -> Job:
+    return Job(out.name, TrainConfig(data="sine"), out)
+
+
+@pytest.fixture
+def stand_in(monkeypatch):
+    """Commands that write a job's files in place of training, slowly enough to meet; the arguments of each are kept."""
+    calls = []
+
+    def pretend(job, arguments, stop, caller):
+        calls.append((job.name, arguments[0]))
+        job.log_command(arguments)
+        time.sleep(0.05)
+        RunDirectory(job.out).model.mkdir(parents=True, exist_ok=True)
+        if arguments[0] == "evaluate":
+            RunDirectory(job.out).evaluation.write_text("{}")
+        return 0
+
+    monkeypatch.setattr(job_work, "_run", pretend)
+    return calls
+
+
+def test_callers_that_share_a_directory_do_each_job_once_and_end_together(tmp_path, stand_in, monkeypatch):
+    """Four callers at once; signals cannot be handled in threads."""
+    monkeypatch.setattr("wiseale.experiments.jobs.signal.signal", lambda number, handler: None)
+    jobs = [job(tmp_path / f"run-{number}") for number in range(12)]
+    failures = []
+
+    def call():
+        with local_engine(2) as engine:
+            failures.extend(run_jobs(jobs, engine, lambda jobs: None))
+            assert all(one.next_step == "done" for one in jobs)  # also those that others did
+
+    callers = [threading.Thread(target=call) for _ in range(4)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join(60)
+    assert failures == []
+    assert sorted(stand_in) == sorted((one.name, step) for one in jobs for step in ("train", "evaluate"))
+
+
+def test_a_job_whose_holder_gives_up_is_done_here(tmp_path, stand_in):
+    states = []
+    held = exclusive_lock(job(tmp_path / "run").lock, wait=False)
+    held.__enter__()
+
+    def give_up_when_seen(shown):
+        states.append(shown[0][1])
+        if states[-1] == "taken" and "taken" not in states[:-1]:
+            held.__exit__(None, None, None)
+
+    with local_engine(1) as engine:
+        assert run_jobs([job(tmp_path / "run")], engine, give_up_when_seen) == []
+    assert "taken" in states
+    assert states[-1] == "done"
+    assert [step for _, step in stand_in] == ["train", "evaluate"]
+
+
+def test_one_job_that_another_holds_is_left_to_it(tmp_path, stand_in):
+    with local_engine(1) as engine, exclusive_lock(job(tmp_path / "run").lock, wait=False):
+        assert run_jobs([job(tmp_path / "run")], engine, lambda jobs: None, wait_for_others=False) == []
+    assert stand_in == []
+
+
+def test_a_run_that_somebody_resumes_by_hand_is_taken(tmp_path, stand_in, monkeypatch):
+    monkeypatch.setattr(job_work, "_SAVING_SECONDS", 1.0)
+    (tmp_path / "run").mkdir()
+    with RunDirectory(tmp_path / "run").locked():
+        ended = do_job(job(tmp_path / "run"), threading.Event(), Caller({}, tmp_path))
+    assert (ended.state, stand_in) == ("taken", [])
+
+
+def test_a_worker_that_does_not_see_the_files_says_so(tmp_path):
+    ended = do_job(job(tmp_path / "elsewhere" / "run"), threading.Event(), Caller({}, tmp_path))
+    assert ended.state == "failed"
+    assert "must be on a file system that all workers share" in ended.reason
+
+
+def test_commands_end_with_the_process_that_started_them(tmp_path):
+    """A killed worker's run saves and ends, so that another can resume it at once."""
+    code = f"""if True:
+        import threading
+        from pathlib import Path
+        from wiseale.config import TrainConfig
+        from wiseale.experiments.job import Job
+        from wiseale.experiments.job_work import Caller, do_job
+        config = TrainConfig(data="sine:n=150,n_test=80", network="mlp:hidden=8", max_epochs=1000000, threads=1)
+        do_job(Job("run", config, Path({str(tmp_path)!r}) / "run"), threading.Event(), Caller({{}}, Path.cwd()))
+    """
+    worker = subprocess.Popen([sys.executable, "-c", code])
+    try:
+        run_job = Job("run", TrainConfig(data="sine"), tmp_path / "run")
+        while not run_job.epochs_done():
+            assert worker.poll() is None
+            time.sleep(0.05)
+        (command,) = psutil.Process(worker.pid).children()
+    finally:
+        worker.kill()
+        worker.wait()
+    command.wait(60)
+    assert "interrupted" in run_job.last_log_line
+    assert any(RunDirectory(run_job.out).checkpoints.iterdir())
+
+
+@pytest.mark.parametrize("cluster", ["local:0", "local:x"])
+def test_a_wrong_cluster_is_refused(tmp_path, capsys, cluster):
+    code, _, error = run(capsys, "compare", *TINY, "--cluster", cluster, "--out", tmp_path / "c")
+    assert (code, "--cluster must be local:N" in error) == (2, True)
+
+
+def test_a_scheduler_that_does_not_answer_is_named(monkeypatch):
+    monkeypatch.setattr("wiseale.experiments.engines._CONNECT_SECONDS", 1)
+    with pytest.raises(Exception, match=r"no Dask scheduler answers at 127\.0\.0\.1:9"), open_engine("127.0.0.1:9", 1):
+        pass
+
+
+def test_the_slurm_script_does_every_job_once(tmp_path, capsys, monkeypatch):
+    arguments = ["compare", *TINY, "--threads", "2", "--out", str(tmp_path / "a b"), "--print-jobs"]
+    monkeypatch.setattr(sys, "argv", ["wiseale", *arguments])
+    code, printed, _ = run(capsys, *arguments)
+    assert code == 0
+    assert "#SBATCH --array=1-2\n" in printed
+    assert "#SBATCH --cpus-per-task=2\n" in printed
+    command = printed.splitlines()[-1]
+    assert command.startswith("srun wiseale compare sine:n=150,n_test=80 --objectives aevb ")
+    assert command.endswith(f"--out '{tmp_path}/a b' --job \"$SLURM_ARRAY_TASK_ID\"")
+    assert not (tmp_path / "a b").exists()
+    assert subprocess.run(["bash", "-n"], input=printed, text=True, check=False).returncode == 0
+
+
+def test_a_job_number_beyond_the_last_is_refused(tmp_path, capsys):
+    code, _, error = run(capsys, "compare", *TINY, "--out", tmp_path / "c", "--job", "3")
+    assert (code, "the comparison has 2 runs" in error) == (2, True)
+
+
+@pytest.mark.long
+@pytest.mark.skipif(sys.platform == "win32", reason="kills a process")
+def test_a_killed_worker_changes_nothing(tmp_path):
+    """A run whose worker is killed while it trains, resumed by another worker, and the same run undisturbed."""
+    settings = {"network": "mlp:hidden=8", "max_epochs": 40, "batch_size": 16, "threads": 1, "checkpoint_every": 40}
+    config = TrainConfig(data="sine:n=150,n_test=80", objective="aevb", **settings)
+    there, here = (Job(name, config, tmp_path / name / "run", 80) for name in ("there", "here"))
+    killed = []
+
+    def kill_while_training(shown):
+        if not killed and there.epochs_done():
+            (worker,) = [one for one in psutil.Process().children(recursive=True) if _runs(one, "there")]
+            killed.append(worker.pid)
+            os.kill(worker.pid, signal.SIGKILL)
+
+    with open_engine("local:2", 1) as engine:
+        assert run_jobs([there], engine, kill_while_training) == []
+    assert len(killed) == 1
+    assert re.findall(r"^\$ wiseale (\w+)", there.log.read_text(), re.MULTILINE) == ["train", "resume", "evaluate"]
+    here.out.parent.mkdir()
+    assert do_job(here, threading.Event(), Caller({}, tmp_path)).state == "done"
+    for name in ("metrics.jsonl", "model/model.safetensors", "evaluation.json"):
+        assert (there.out / name).read_bytes() == (here.out / name).read_bytes(), name
+
+
+def _runs(process: psutil.Process, name: str) -> bool:
+    """Whether a process is the parent of the command that works on the job of this name."""
+    return any(f"/{name}/run.json" in " ".join(child.cmdline()) for child in process.children())
