@@ -8,7 +8,7 @@ import sys
 
 from bench.table import keep
 
-_NAMES = ("training", "kernel", "ranks", "evaluation", "memory", "data", "impute")
+_NAMES = ("training", "kernel", "ranks", "evaluation", "memory", "data", "impute", "explorer")
 BENCHMARKS = {name: f"bench.{name}" for name in _NAMES}
 
 LONG = ("quality", "collapse")

@@ -42,7 +42,8 @@ class Watch:
 def chromium() -> Iterator[Any]:
     from playwright.sync_api import sync_playwright
 
-    options = ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--disable-gpu-sandbox"]
+    # WebGL in software; pages are composited without a GPU, as on a machine that has none.
+    options = ["--no-sandbox", "--enable-unsafe-swiftshader"]
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=options, timeout=120_000)
         yield browser

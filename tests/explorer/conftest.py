@@ -94,9 +94,9 @@ def mixed_session(mixed_run) -> Session:
     return open_session(mixed_run)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser():
-    """One Chromium for all tests of a process."""
+    """One Chromium for the tests of a file; no longer, since Playwright's event loop would stop other tests' own."""
     if MISSING:
         pytest.skip(MISSING)
     with chromium() as browser:

@@ -10,8 +10,9 @@ import pytest
 from tests.cli.commands import run
 from tests.explorer.conftest import open_session
 
-from wiseale.explorer.assets import Asset, load_assets
-from wiseale.explorer.html import one_script, page
+from wiseale.explorer.assets import SCRIPT, load_assets, read_static
+from wiseale.explorer.html import page
+from wiseale.explorer.one_script import one_script
 from wiseale.explorer.stored_decoder import stored_decoder
 
 
@@ -22,7 +23,7 @@ def text(image_session):
 
 def test_nothing_is_fetched(text):
     assert not re.search(r'(?:src|href)="(?!data:|#)', text)
-    assert "modulepreload" not in text
+    assert "preload" not in text
     policy = re.search(r'Content-Security-Policy" content="([^"]*)"', text)[1]
     assert "default-src &#x27;none&#x27;" in policy
     assert "unsafe" not in policy
@@ -37,7 +38,7 @@ def test_only_the_pages_own_script_and_style_are_allowed(text):
 
 
 def test_every_module_comes_after_those_it_imports():
-    script = one_script(load_assets())
+    script = load_assets()[SCRIPT].text
     order = re.findall(r"^const module_(\w+) =", script, re.M)
     assert order[-1] == "main"
     current = ""
@@ -50,14 +51,12 @@ def test_every_module_comes_after_those_it_imports():
 def test_modules_that_import_each_other_are_refused():
     a, b = (f'import {{ x }} from "./{name}.js";\nexport const y = 1;\n' for name in ("b", "a"))
     with pytest.raises(ValueError, match="import each other"):
-        one_script({"a.js": Asset(a, ""), "b.js": Asset(b, "")}, "a.js")
+        one_script({"a.js": a, "b.js": b}, "a.js")
 
 
-def test_the_preloaded_modules_are_those_of_the_page():
-    assets = load_assets()
-    listed = set(re.findall(r'modulepreload" href="([\w.]+)"', assets["index.html"].text))
-    used = set(re.findall(r"^const module_(\w+) =", one_script(assets), re.M))
-    assert listed | {"main.js"} == {f"{name}.js" for name in used}
+def test_every_module_is_used():
+    used = set(re.findall(r"^const module_(\w+) =", load_assets()[SCRIPT].text, re.M))
+    assert {f"{name}.js" for name in used} == {name for name in read_static() if name.endswith(".js")}
 
 
 def test_stored_decodes_on_a_grid_are_those_of_the_model(image_session):

@@ -33,7 +33,7 @@ def test_the_page_and_its_files_are_served_with_a_strict_policy(server):
     assert page.headers["x-content-type-options"] == "nosniff"
     assert page.headers["referrer-policy"] == "no-referrer"
     assert not any(inline in page.text for inline in ("onclick=", "<style", "style=", "<script>"))
-    assert server.get("main.js").headers["content-type"].startswith("text/javascript")
+    assert server.get("explorer.js").headers["content-type"].startswith("text/javascript")
 
 
 FOREIGN = [

@@ -1,15 +1,14 @@
-"""The page's own files, read from the package once; the server finds them by name in a dictionary, never on disk."""
+"""The page, its style and its script, read from the package once; the server finds them by name, never on disk."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib.resources import files
 
-_TYPES = {
-    ".html": "text/html; charset=utf-8",
-    ".css": "text/css; charset=utf-8",
-    ".js": "text/javascript; charset=utf-8",
-}
+from wiseale.explorer.one_script import one_script
+
+SCRIPT = "explorer.js"
+"""The name of the script that all modules are joined to."""
 
 
 @dataclass(frozen=True)
@@ -21,10 +20,17 @@ class Asset:
 
 
 def load_assets() -> dict[str, Asset]:
-    """Every file in ``static``, by name."""
-    found = {}
-    for entry in files("wiseale.explorer").joinpath("static").iterdir():
-        suffix = entry.name[entry.name.rfind(".") :]
-        if suffix in _TYPES:
-            found[entry.name] = Asset(entry.read_text(encoding="utf-8"), _TYPES[suffix])
-    return found
+    """The files by name; the modules in ``static`` as one script."""
+    texts = read_static()
+    return {
+        "index.html": Asset(texts["index.html"], "text/html; charset=utf-8"),
+        "style.css": Asset(texts["style.css"], "text/css; charset=utf-8"),
+        SCRIPT: Asset(one_script(texts), "text/javascript; charset=utf-8"),
+    }
+
+
+def read_static() -> dict[str, str]:
+    """The text of every file in ``static``, by name."""
+    folder = files("wiseale.explorer").joinpath("static")
+    suffixes = (".html", ".css", ".js")
+    return {one.name: one.read_text(encoding="utf-8") for one in folder.iterdir() if one.name.endswith(suffixes)}

@@ -1,8 +1,6 @@
 """Write the explorer as one self-contained HTML file that works from ``file://`` without any request.
 
-Browsers refuse to import modules over ``file://``, and module addresses made of data: or blob: cannot import each other
-by relative names. So each ES module becomes a function that returns its exports, in the order of their imports, in one
-inline script; the page's Content-Security-Policy allows this script by its hash and nothing else.
+Its script is inline; the page's Content-Security-Policy allows this script by its hash and nothing else.
 """
 
 from __future__ import annotations
@@ -13,7 +11,6 @@ import itertools
 import json
 import re
 import zlib
-from collections.abc import Mapping
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -21,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from wiseale.errors import ConfigError
-from wiseale.explorer.assets import Asset, load_assets
+from wiseale.explorer.assets import SCRIPT, load_assets
 from wiseale.explorer.manifest import contour_lines, geometry, manifest
 from wiseale.explorer.observation import Observation
 from wiseale.explorer.session import Session, ShownRun
@@ -34,9 +31,6 @@ MOST_ROWS = 10_000
 
 _THUMBNAIL_BYTES = 1_000_000  # before compression
 _CONTOUR_UNITS = 4  # contours are stored for every pair of the units whose codes vary most
-
-_IMPORT = re.compile(r'^import \{([^}]*)\} from "\./([\w.]+)";\n', re.M)
-_EXPORT = re.compile(r"^export (?:async )?(?:function|const|class) (\w+)", re.M)
 
 
 def write_page(session: Session, path: Path) -> int:
@@ -52,53 +46,22 @@ def write_page(session: Session, path: Path) -> int:
 def page(session: Session) -> str:
     """The page with its style, script and data inside."""
     assets = load_assets()
-    script, style = one_script(assets), assets["style.css"].text
+    script, style = assets[SCRIPT].text, assets["style.css"].text
     data = json.dumps(_data(session), allow_nan=False, separators=(",", ":")).replace("</", "<\\/")
     policy = (
         f"default-src 'none'; script-src 'sha256-{_sha256(script)}'; style-src 'sha256-{_sha256(style)}'; "
         "img-src data: blob:; base-uri 'none'; form-action 'none'"
     )
     html = assets["index.html"].text
-    html = re.sub(r'<link rel="modulepreload"[^>]*>\n', "", html)
+    html = re.sub(r'<link rel="preload"[^>]*>\n', "", html)
     html = html.replace(
         '<meta charset="utf-8">',
         f'<meta charset="utf-8">\n<meta http-equiv="Content-Security-Policy" content="{escape(policy)}">',
     )
     html = html.replace('<link rel="stylesheet" href="style.css">', f"<style>{style}</style>")
-    html = html.replace('<script type="module" src="main.js"></script>\n', "")
+    html = html.replace(f'<script type="module" src="{SCRIPT}"></script>\n', "")
     embedded = f'<script type="application/json" id="embedded">{data}</script>\n<script type="module">{script}</script>'
     return html.replace("</body>", f"{embedded}\n</body>")
-
-
-def one_script(assets: Mapping[str, Asset], start: str = "main.js") -> str:
-    """All modules that ``start`` needs in one script, each after those it imports."""
-    made: dict[str, str] = {}
-
-    def add(name: str, importers: tuple[str, ...]) -> None:
-        if name in importers:
-            raise ValueError(f"modules import each other: {' → '.join((*importers, name))}")
-        if name in made:
-            return
-        text = assets[name].text
-        for match in _IMPORT.finditer(text):
-            add(match[2], (*importers, name))
-        made[name] = _as_function(name, text)
-
-    add(start, ())
-    return "\n".join(made.values())
-
-
-def _as_function(name: str, text: str) -> str:
-    exported = _EXPORT.findall(text)
-    body = _IMPORT.sub(lambda match: f"const {{{match[1]}}} = {_variable(match[2])};\n", text)
-    body = re.sub(r"^export ", "", body, flags=re.M)
-    if re.search(r"^(import|export)\b|</script", body, re.M):
-        raise ValueError(f'{name}: write import {{ … }} from "./file.js" and export before the declaration')
-    return f"const {_variable(name)} = (() => {{\n{body}return {{ {', '.join(exported)} }};\n}})();"
-
-
-def _variable(name: str) -> str:
-    return f"module_{name.removesuffix('.js')}"
 
 
 def _data(session: Session) -> dict[str, Any]:

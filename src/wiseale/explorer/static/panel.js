@@ -10,6 +10,7 @@ import { has, rowsOf } from "./selection.js";
 import { css } from "./colours.js";
 
 const MOST_ELLIPSES = 150;
+const SLOW_FRAME = 33; // milliseconds
 
 export function makePanel(app, run) {
   const forced = new URLSearchParams(location.search).get("renderer") === "canvas";
@@ -72,7 +73,7 @@ export function makePanel(app, run) {
     const ratio = Math.min(devicePixelRatio || 1, 2);
     fit(pointCanvas, now, ratio);
     const radius = run.n > 20000 ? 1.6 : run.n > 4000 ? 2.1 : run.n > 800 ? 3 : 4;
-    points.draw(now, radius, ratio, step);
+    points.draw(now, radius, ratio, step, moves);
   }
 
   function drawPictures(now, theme) {
@@ -99,12 +100,16 @@ export function makePanel(app, run) {
     });
   }
 
-  // Two frames in a row below 30 a second halve the rows that are drawn until the map rests.
+  // Two frames in a row below 30 a second thin the rows that are drawn until the map rests: by half, or by more the
+  // slower the frames were.
   function keepPace() {
     const now = performance.now();
-    slow = last && now - last > 33 ? slow + 1 : 0;
+    const gap = last ? now - last : 0;
+    slow = gap > SLOW_FRAME ? slow + 1 : 0;
     last = now;
-    if (slow > 1 && run.n / step > 2000) [step, slow] = [Math.min(step * 2, 16), 0];
+    if (slow > 1 && run.n / step > 2000) {
+      [step, slow] = [Math.min(step * 2 ** Math.max(1, Math.round(Math.log2(gap / SLOW_FRAME))), 32), 0];
+    }
     note(app.store.state);
   }
 
@@ -114,11 +119,8 @@ export function makePanel(app, run) {
     note(app.store.state);
     clearTimeout(resting);
     resting = setTimeout(() => {
-      [moves, last] = [false, 0];
-      if (step > 1) {
-        step = 1;
-        invalidate("points");
-      }
+      [moves, last, step] = [false, 0, 1];
+      invalidate("points");
     }, 500);
   }
 
