@@ -8,10 +8,10 @@ import sys
 
 from bench.table import keep
 
-_NAMES = ("training", "kernel", "ranks", "evaluation", "memory", "data", "impute", "explorer")
+_NAMES = ("training", "kernel", "ranks", "evaluation", "memory", "data", "explorer", "synthetic")
 BENCHMARKS = {name: f"bench.{name}" for name in _NAMES}
 
-LONG = ("quality", "collapse")
+LONG = ("quality", "collapse", "impute")
 """Benchmarks of many minutes or hours, resumable, with options of their own; not part of "all"."""
 
 

@@ -1,15 +1,17 @@
 """Imputation of cells hidden at random in real mixed tables, beside scikit-learn's imputers and simple baselines.
 
-``python -m bench impute [--quick]``: 20 % of the observed cells of each table are hidden, five seeds. Numbers are
+``python -m bench impute``: 20 % of the observed cells of each table are hidden, five seeds. Numbers are
 judged by RMSE over the column's standard deviation, categories by accuracy. All imputers fill the same columns: those
 that ``AutoEncoder`` learns from by its own decision.
 """
 
 from __future__ import annotations
 
+import argparse
 import time
-from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from statistics import mean, stdev
 
 import numpy as np
@@ -17,12 +19,14 @@ import pandas as pd
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401
 from sklearn.impute import IterativeImputer, KNNImputer
 
+from bench.kept_rows import append_row, read_rows
 from bench.mixed_tables import TABLES
-from bench.table import Table
+from bench.table import RESULTS, Table, keep
 from wiseale import AutoEncoder
 from wiseale.estimator.tables import learn_cells
 
 HIDDEN = 0.2
+CSV = RESULTS / "impute.csv"
 Imputer = Callable[[pd.DataFrame, int], pd.DataFrame]
 
 
@@ -94,55 +98,95 @@ def by_features(make: Callable[[int], object], *, one_hot: bool) -> Imputer:
     return impute
 
 
-def ours(**settings: object) -> Imputer:
-    """The auto-encoder."""
-    return lambda frame, seed: AutoEncoder(random_state=seed, device="cpu", **settings).fit(frame).impute(frame)
+def ours(frame: pd.DataFrame, seed: int) -> pd.DataFrame:
+    """The auto-encoder with its default settings."""
+    return AutoEncoder(random_state=seed, device="cpu").fit(frame).impute(frame)
 
 
 IMPUTERS: dict[str, Imputer] = {
-    "wiseale": ours(),
+    "wiseale": ours,
     "IterativeImputer": by_features(lambda seed: IterativeImputer(random_state=seed, max_iter=30), one_hot=False),
     "KNNImputer": by_features(lambda seed: KNNImputer(), one_hot=True),
     "mean, most frequent": baseline,
 }
 
 
-def measure(*, quick: bool = False) -> list[Table]:
-    """One row per table and imputer; and one per column."""
-    seeds = range(1 if quick else 5)
-    summary: list[tuple[str | float, ...]] = []
-    by_column: list[tuple[str | float, ...]] = []
-    for name, load in TABLES.items():
-        frame = load()
-        used = list(learn_cells(frame).schema.names)
-        columns: dict[str, list[float]] = defaultdict(list)
-        for imputer, impute in IMPUTERS.items():
-            found, seconds = [], []
-            for seed in seeds:
-                holed, hidden = hide(frame, used, seed)
-                started = time.process_time()
-                filled = impute(holed if imputer.startswith("wiseale") else holed[used], seed)
-                seconds.append(time.process_time() - started)
-                found.append(scores(frame, filled, hidden))
-                print(name, imputer, seed, {k: round(v, 3) for k, v in found[-1].items()}, flush=True)
-            for column in used:
-                columns[column].append(mean(score[column] for score in found))
-            errors = [mean(score[n] for n in used if is_number(frame[n])) for score in found]
-            hits = [mean(score[n] for n in used if not is_number(frame[n])) for score in found]
-            summary.append((name, imputer, *_spread(errors), *_spread(hits), mean(seconds)))
-        for column, values in columns.items():
-            measure = "rmse" if is_number(frame[column]) else "accuracy"
-            by_column.append((name, column, measure, *values))
-    caption = f"{HIDDEN:.0%} of the observed cells hidden at random, means over {len(seeds)} seeds"
-    overall = f"{caption} and the columns, with the standard deviation between seeds; rmse over the column's own spread"
-    titles = ("table", "imputer", "rmse", "±", "accuracy", "±", "CPU seconds")
+@dataclass(frozen=True)
+class Score:
+    """One line of the CSV file: how well an imputer filled the hidden cells of one column."""
+
+    table: str
+    imputer: str
+    seed: int
+    column: str
+    measure: str
+    score: float
+    cpu_seconds: float
+
+
+def measure(table: str, imputer: str, seed: int) -> list[Score]:
+    """Hide cells of a table, fill them, and judge every column."""
+    frame = TABLES[table]()
+    used = list(learn_cells(frame).schema.names)
+    holed, hidden = hide(frame, used, seed)
+    started = time.process_time()
+    filled = IMPUTERS[imputer](holed if imputer == "wiseale" else holed[used], seed)
+    seconds = time.process_time() - started
+    found = scores(frame, filled, hidden)
     return [
-        Table("impute", overall, titles, tuple(summary)),
+        Score(table, imputer, seed, name, "rmse" if is_number(frame[name]) else "accuracy", found[name], seconds)
+        for name in used
+    ]
+
+
+def summaries(kept: Sequence[Score]) -> list[Table]:
+    """One row per table and imputer, and one per column; of the seeds that every imputer has."""
+    overall: list[tuple[str | float, ...]] = []
+    by_column: list[tuple[str | float, ...]] = []
+    for table in dict.fromkeys(score.table for score in kept):
+        per_imputer = [{s.seed for s in kept if (s.table, s.imputer) == (table, imputer)} for imputer in IMPUTERS]
+        seeds = sorted(set.intersection(*per_imputer))
+        ours = [score for score in kept if score.table == table and score.seed in seeds]
+        for imputer in IMPUTERS if seeds else ():
+            mine = [score for score in ours if score.imputer == imputer]
+            means = {
+                kind: [mean(s.score for s in mine if (s.seed, s.measure) == (seed, kind)) for seed in seeds]
+                for kind in ("rmse", "accuracy")
+            }
+            seconds = mean(score.cpu_seconds for score in mine)
+            overall.append((table, imputer, len(seeds), *_spread(means["rmse"]), *_spread(means["accuracy"]), seconds))
+        for column, kind in dict.fromkeys((score.column, score.measure) for score in ours):
+            values = [mean(s.score for s in ours if (s.imputer, s.column) == (imputer, column)) for imputer in IMPUTERS]
+            by_column.append((table, column, kind, *values))
+    caption = f"{HIDDEN:.0%} of the observed cells hidden at random, means over the seeds"
+    spread = f"{caption} and the columns, with the standard deviation between seeds; rmse over the column's own spread"
+    titles = ("table", "imputer", "seeds", "rmse", "±", "accuracy", "±", "CPU seconds")
+    return [
+        Table("impute", spread, titles, tuple(overall)),
         Table("impute_columns", caption, ("table", "column", "measure", *IMPUTERS), tuple(by_column)),
     ]
 
 
-def _spread(values: Iterable[float]) -> tuple[float, float]:
+def _spread(values: Sequence[float]) -> tuple[float, float]:
     """Mean and standard deviation."""
-    values = list(values)
     return mean(values), stdev(values) if len(values) > 1 else 0.0
+
+
+def main(words: list[str]) -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench impute", description=__doc__.splitlines()[0])
+    parser.add_argument("--tables", nargs="+", default=list(TABLES), help="some of penguins, cars and movies")
+    parser.add_argument("--seeds", type=int, default=5, help="how many")
+    parser.add_argument("--csv", type=Path, default=CSV, help="where measurements are kept")
+    parser.add_argument("--table", action="store_true", help="measure nothing, only rebuild the tables")
+    given = parser.parse_args(words)
+    done = {(score.table, score.imputer, score.seed) for score in read_rows(given.csv, Score)}
+    wanted = [
+        (table, imputer, seed) for seed in range(given.seeds) for table in given.tables for imputer in IMPUTERS
+    ]  # seed by seed, so that an early look shows all tables
+    for key in [] if given.table else [key for key in wanted if key not in done]:
+        for score in (found := measure(*key)):
+            append_row(given.csv, score)
+        shown = {score.column: round(score.score, 3) for score in found}
+        print(*key, shown, f"{found[0].cpu_seconds:.1f} s", flush=True)
+    for table in summaries(read_rows(given.csv, Score)):
+        keep(table, quick=given.csv != CSV)

@@ -26,6 +26,10 @@ class Likelihood(Protocol):
         """log p(x_i|z_i) in nats, summed over the entries of x, (M,)."""
         ...
 
+    def surprise(self, x: Tensor) -> Tensor:
+        """Log p of the expected entry less log p of the observed one, ``(M, *x_shape)``, nats, NaN if not observed."""
+        ...
+
     def sample(self, generator: torch.Generator | None = None) -> Tensor:
         """One draw of x per code, ``(M, *x_shape)``."""
         ...

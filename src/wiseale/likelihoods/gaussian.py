@@ -36,6 +36,10 @@ class Gaussian:
         centre = x.mean(0, keepdim=True)
         return self.log_prob(centre) + self._weighted_squares(x - centre).mean()
 
+    def surprise(self, x: Tensor) -> Tensor:
+        """½ ((x − mean)/x_sigma)², entry by entry: log p of the mean less log p of x, nats."""
+        return ((x - self.mean) / self.x_sigma).square() / 2
+
     def sample(self, generator: torch.Generator | None = None) -> Tensor:
         """The mean plus noise of standard deviation x_sigma."""
         noise = torch.randn(self.mean.shape, dtype=self.mean.dtype, generator=generator, device=self.mean.device)

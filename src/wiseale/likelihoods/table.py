@@ -91,6 +91,18 @@ class Table:
         errors = torch.where(level, surprise, torch.where(count, counted, squared))
         return torch.where(observed, errors, math.nan)
 
+    def surprise(self, x: Tensor) -> Tensor:
+        """Log p of the expected cell less log p of the observed one, (M, C), nats; at least 0, NaN where it is missing.
+
+        Expected are the mean of a number, the likeliest level, and a count's rate rounded down.
+        """
+        expected = self.mean
+        for kind, rounded in (("binary", torch.round), *((count, torch.floor) for count in COUNTS)):
+            for column in self.family.layout.columns(kind):
+                expected[:, column] = rounded(expected[:, column])
+        surprise = (self.cell_log_prob(expected) - self.cell_log_prob(x)).clamp_min(0)
+        return torch.where(x.isnan(), math.nan, surprise)
+
     def sample(self, generator: torch.Generator | None = None) -> Tensor:
         """One draw of every cell, (M, C)."""
         places, family, parts = self.family.places, self.family, []

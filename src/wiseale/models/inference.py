@@ -114,6 +114,17 @@ class Codec:
         return errors
 
     @torch.inference_mode()
+    def cell_surprise(self, stored: Array) -> Numbers:
+        """How much less likely each entry of x is than the expected one, ``(n, *x_shape)``, nats, from z = mu.
+
+        log p(x_hat|z) − log p(x|z): 0 for the likeliest level, ½ e² for a number that is e noise widths away; NaN where
+        a cell is missing.
+        """
+        x = self.read(stored)
+        surprise: Numbers = self.network.decode(self.posterior(x).mu).surprise(x).cpu().numpy()
+        return surprise
+
+    @torch.inference_mode()
     def decode(self, z: Array) -> Numbers:
         """E[x|z] in the user's units, (n, *x_shape), for codes (n, d_z)."""
         return self._write(self.network.decode(self._tensor(z)).mean)

@@ -1,4 +1,4 @@
-"""Which cells of a table are strange: those reconstructed worst for their column, with the rows they stand in."""
+"""Which cells of a table are strange: those the model finds least likely, with the rows they stand in."""
 
 from __future__ import annotations
 
@@ -19,34 +19,29 @@ _SHOWN = 12  # other cells of the row
 
 
 def strange_cells(run: OpenRun) -> tuple[Table, ...]:
-    """The cells with the largest error over the usual error of their column; nothing where the rows are not a table.
-
-    The error is that of ``reconstruction_error(X, per_column=True)``, the usual one its mean over the rows.
-    """
+    """The least likely cells given their row's code; nothing where the rows are not a table with named columns."""
     codec, x = run.codec, run.dataset.train.x[:MOST_ROWS]
     if x.ndim != 2 or not codec.model_config.columns:
         return ()
     parts = list(codec.blocks(len(x)))
-    errors = np.concatenate([codec.cell_errors(x[part]) for part in parts])
-    x_hat = np.concatenate([codec.decode(codec.encode(x[part]).mu) for part in parts])
-    usual = np.nanmean(np.where(np.isnan(errors).all(0), 0.0, errors), 0)
-    ratio = np.nan_to_num(errors / np.where(usual > 0, usual, np.inf))
-    order = np.argsort(-ratio, axis=None, kind="stable")[:MOST_CELLS]
+    surprise = np.concatenate([codec.cell_surprise(x[part]) for part in parts])
+    order = np.argsort(-np.nan_to_num(surprise), axis=None, kind="stable")[:MOST_CELLS]
+    chosen, places = np.unravel_index(order, surprise.shape)
+    x_hat = codec.decode(codec.encode(x[chosen]).mu)
     columns = _columns(codec)
     rows = []
-    for row, i in zip(*np.unravel_index(order, ratio.shape), strict=True):
-        observed, expected = _shown(columns[i], x[row, i]), _shown(columns[i], x_hat[row, i])
-        others = [f"{c.name} {_shown(c, x[row, k])}" for k, c in enumerate(columns) if k != i][:_SHOWN]
+    for answer, row, i in zip(x_hat, chosen, places, strict=True):
+        others = [f"{column.name} {_shown(column, x[row, k])}" for k, column in enumerate(columns) if k != i][:_SHOWN]
         more = ", …" if len(columns) - 1 > _SHOWN else ""
-        cell = (str(row + 1), columns[i].name, observed, expected, f"{ratio[row, i]:.1f}", ", ".join(others) + more)
-        rows.append(cell)
+        cell = (columns[i].name, _shown(columns[i], x[row, i]), _shown(columns[i], answer[i]))
+        rows.append((str(row + 1), *cell, f"{surprise[row, i]:.1f}", ", ".join(others) + more))
     which = f"the first {MOST_ROWS:,}" if len(run.dataset.train.x) > MOST_ROWS else f"all {len(x):,}"
     caption = (
-        f"The cells of {which} rows that are reconstructed worst: the error of the cell over the mean error of its "
-        "column. Rows are counted from 1, without the header. A large number is a reason to look: an unusual row, a "
-        "wrong entry, or a column the model has not understood."
+        f"Of {which} rows, the cells that are least likely given the code of their row: log p of the expected value "
+        "less log p of the observed one; 3 nats are a factor of 20 in probability. Rows are counted from 1, without "
+        "the header. Each is a reason to look: an unusual row, a wrong entry, or a column the model has not understood."
     )
-    titles = ("row", "column", "observed", "expected", "times the usual error", "the rest of the row")
+    titles = ("row", "column", "observed", "expected", "nats", "the rest of the row")
     return (Table("strange_cells", titles, tuple(rows), caption),)
 
 
