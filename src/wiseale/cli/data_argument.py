@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 
-class _Data(click.ParamType):
+class _Data(click.ParamType[str]):
     name = "data"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
