@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup demo test check lint types slow docs bench results torture clean
+.PHONY: setup demo test check lint types slow docs bench results torture lock clean
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -48,6 +48,10 @@ results: setup
 MINUTES ?= 60
 torture: setup
 	$(BIN)/python -m torture --minutes $(MINUTES)
+
+# requirements.lock again: the tested versions with the SHA-256 of each file, for releases.
+lock: setup
+	$(BIN)/python -m release.lock
 
 clean:
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache

@@ -1,6 +1,6 @@
 """A journal and display for tests: keeps what the loop reports, saves where asked, stops after given steps."""
 
-from wiseale.runs.checkpoint import save_checkpoint
+from wiseale.runs.checkpoint import Snapshot, save_checkpoint
 
 
 class MemoryJournal:
@@ -31,7 +31,7 @@ class MemoryJournal:
     def checkpoint(self, learner):
         self.saved.append(learner.progress.step)
         if self.directory:
-            save_checkpoint(self.directory, learner)
+            save_checkpoint(self.directory, Snapshot.of(learner))
 
     def interrupted(self):
         self._steps += 1

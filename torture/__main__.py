@@ -1,7 +1,8 @@
 """``python -m torture [--minutes M] [--groups ...]``: bounded, resumable attacks; the figures are printed at the end.
 
-Every trial is numbered and drawn from its number, so that it can be repeated alone: ``--only damaged-runs:17``.
-Results are kept in a journal, and a later call continues after the last trial of each group.
+Every trial is numbered and drawn from its number, so that it can be repeated alone: ``--only "damaged runs:17"``.
+Results are kept in a journal, and a later call continues after the last trial of each group, until each has reached its
+goal. The table of all of them is also written to ``--table``.
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import random
 import shutil
 import sys
 import tempfile
@@ -26,13 +26,14 @@ def main() -> int:
     parser.add_argument("--groups", nargs="+", help="some of the groups only")
     parser.add_argument("--most", type=int, default=10**9, help="trials of each group at the most")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--folder", type=Path, help="where to work and keep the journal [a folder under the cache]")
+    parser.add_argument("--folder", type=Path, help="where to work and keep the journal [one in memory, if there is]")
+    parser.add_argument("--table", type=Path, help="CSV file to keep the figures in")
     parser.add_argument("--only", help="one trial, as GROUP:NUMBER; its files are kept")
     asked = parser.parse_args()
 
     from torture.groups import GROUPS, prepare
 
-    folder = (asked.folder or Path(tempfile.gettempdir()) / f"wiseale-torture-{asked.seed}").absolute()
+    folder = (asked.folder or _default_folder() / f"wiseale-torture-{asked.seed}").absolute()
     subjects = prepare(folder)
     if asked.only:
         group, _, number = asked.only.partition(":")
@@ -41,14 +42,14 @@ def main() -> int:
     journal = folder / "journal.jsonl"
     results = [json.loads(line) for line in journal.read_text().splitlines()] if journal.exists() else []
     results = [result for result in results if result["seed"] == asked.seed]
-    chosen = asked.groups or list(GROUPS)
+    goals = {name: min(asked.most, GROUPS[name].total(subjects)) for name in asked.groups or GROUPS}
     deadline = time.monotonic() + 60 * asked.minutes
     with journal.open("a", encoding="utf-8") as file:
         while time.monotonic() < deadline:
             counts = Counter(result["group"] for result in results)
-            group = min(chosen, key=lambda name: counts[name] / GROUPS[name].weight)
+            group = min(goals, key=lambda name: counts[name] / goals[name])
             number = counts[group]
-            if number >= asked.most:
+            if number >= goals[group]:
                 break
             fault = _try(group, number, subjects, asked.seed, folder)
             results.append({"seed": asked.seed, "group": group, "number": number, "fault": fault})
@@ -56,31 +57,43 @@ def main() -> int:
             file.flush()
             if fault:
                 print(f"{group}:{number}: {fault}", flush=True)
-    print_table(results)
+    lines = table(results, {name: group.total(subjects) for name, group in GROUPS.items()})
+    for name, *figures in lines:
+        print(f"{name:22}", *(f"{figure:>9}" for figure in figures))
+    if asked.table:
+        asked.table.write_text("".join(",".join(map(str, line)) + "\n" for line in lines), encoding="utf-8")
     return 1 if any(result["fault"] for result in results) else 0
 
 
+def _default_folder() -> Path:
+    memory = Path("/dev/shm")  # syncing costs nothing there, and the disk is spared
+    return memory if memory.is_dir() and os.access(memory, os.W_OK) else Path(tempfile.gettempdir())
+
+
 def _try(group: str, number: int, subjects: object, seed: int, folder: Path, keep: bool = False) -> str | None:
+    from torture.attempts import Draws
     from torture.groups import GROUPS
 
     work = folder / "trial"
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir()
     try:
-        return GROUPS[group].trial(subjects, random.Random(f"{seed}/{group}/{number}"), work)  # type: ignore[arg-type]
+        return GROUPS[group].trial(subjects, Draws(seed, group, number), work)  # type: ignore[arg-type]
     finally:
         if not keep:
             shutil.rmtree(work, ignore_errors=True)
 
 
-def print_table(results: list[dict[str, object]]) -> None:
-    """Tried, survived and failed, by group."""
-    print(f"{'group':22} {'tried':>7} {'survived':>9} {'failed':>7}")
-    groups = dict.fromkeys(str(result["group"]) for result in results)
-    rows = {name: [result["fault"] for result in results if result["group"] == name] for name in groups}
-    for name, faults in [*rows.items(), ("all", [result["fault"] for result in results])]:
+def table(results: list[dict[str, object]], goals: dict[str, int]) -> list[tuple[object, ...]]:
+    """Tried, survived and failed of each group, and how many a full run tries; a header first."""
+    rows = {name: [result["fault"] for result in results if result["group"] == name] for name in goals}
+    lines: list[tuple[object, ...]] = [("group", "tried", "survived", "failed", "goal")]
+    rows["all"] = [fault for faults in rows.values() for fault in faults]
+    for name, faults in rows.items():
         failed = sum(fault is not None for fault in faults)
-        print(f"{name:22} {len(faults):7,} {len(faults) - failed:9,} {failed:7,}")
+        goal = goals[name] if name in goals else sum(goals.values())
+        lines.append((name, len(faults), len(faults) - failed, failed, goal))
+    return lines
 
 
 if __name__ == "__main__":

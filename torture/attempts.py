@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import random
 import resource
 import signal
 import sys
@@ -19,7 +20,20 @@ from pathlib import Path
 
 PATIENCE_SECONDS = 60.0
 _POLL_SECONDS = 0.01
+_STILL_SECONDS = 60.0  # without any processor time, after which a process is taken for blocked
 _GIGABYTE = 1 << 30
+
+
+class Draws(random.Random):
+    """The random numbers of a trial, a function of the seed, the group and the trial's number, from 0."""
+
+    def __new__(cls, seed: object, group: str, number: int) -> Draws:
+        """An object of the base class takes a single argument."""
+        return super().__new__(cls)
+
+    def __init__(self, seed: object, group: str, number: int) -> None:
+        super().__init__(f"{seed}/{group}/{number}")
+        self.number = number
 
 
 @dataclass(frozen=True)
@@ -97,16 +111,28 @@ def forked(
 
 
 def _wait(child: int, seconds: float) -> int | None:
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
+    """The exit code; None after so much processor time, or where the process has stood still for a minute.
+
+    Processor time, because wall-clock time on a busy machine says nothing about the process.
+    """
+    used, moved = 0.0, time.monotonic()
+    while used < seconds and time.monotonic() < moved + _STILL_SECONDS:
         pid, status = os.waitpid(child, os.WNOHANG)
         if pid:
             return os.waitstatus_to_exitcode(status)
         time.sleep(_POLL_SECONDS)
+        if (now := _processor_seconds(child)) > used:
+            used, moved = now, time.monotonic()
     with contextlib.suppress(ProcessLookupError):
         os.killpg(child, signal.SIGKILL)
     os.waitpid(child, 0)
     return None
+
+
+def _processor_seconds(child: int) -> float:
+    """Processor time of a process and of the children it has waited for."""
+    fields = Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()
+    return sum(int(ticks) for ticks in fields[11:15]) / os.sysconf("SC_CLK_TCK")
 
 
 def _limit_memory(extra: int) -> None:

@@ -6,7 +6,7 @@ import os
 import random
 from pathlib import Path
 
-from torture.attempts import command
+from torture.attempts import Draws, command
 from torture.subjects import Subjects, content, difference
 
 
@@ -43,7 +43,7 @@ def damage(path: Path, draws: random.Random) -> str:
     return f"{how} at {place}"
 
 
-def run_trial(subjects: Subjects, draws: random.Random, folder: Path) -> str | None:
+def run_trial(subjects: Subjects, draws: Draws, folder: Path) -> str | None:
     """A damaged file of an interrupted run: `resume` refuses it, or ends with the bytes of a whole one."""
     run = subjects.copy(subjects.interrupted, folder / "run")
     path = draws.choice([path for path in sorted(run.rglob("*")) if path.is_file()])
@@ -58,7 +58,7 @@ def run_trial(subjects: Subjects, draws: random.Random, folder: Path) -> str | N
     return f"resume, {how}: {problem}" if problem else None
 
 
-def finished_trial(subjects: Subjects, draws: random.Random, folder: Path) -> str | None:
+def finished_trial(subjects: Subjects, draws: Draws, folder: Path) -> str | None:
     """A damaged file of a finished run: every command refuses it, or does not depend on it."""
     run = subjects.copy(subjects.run, folder / "run")
     files = [path for path in sorted(run.rglob("*")) if path.is_file() and "checkpoints" not in path.parts]
@@ -103,7 +103,7 @@ def make_references(subjects: Subjects) -> None:
     work.rename(folder)
 
 
-def pack_trial(subjects: Subjects, draws: random.Random, folder: Path) -> str | None:
+def pack_trial(subjects: Subjects, draws: Draws, folder: Path) -> str | None:
     """A damaged pack: the dataset is packed again with the same fingerprint, or refused."""
     cache = subjects.copy(subjects.cache, folder / "cache")
     path = draws.choice([path for path in sorted((cache / "packs").rglob("*")) if path.is_file()])

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from torture.attempts import command
+from torture.attempts import Draws, command
 from torture.subjects import TRAIN, Subjects
 
 _SECONDS, _GIGABYTES = 30.0, 3.0
@@ -45,7 +45,7 @@ def nasty(draws: random.Random) -> Any:
     return draws.choice(_NASTY)
 
 
-def model_trial(subjects: Subjects, draws: random.Random, folder: Path) -> str | None:
+def model_trial(subjects: Subjects, draws: Draws, folder: Path) -> str | None:
     """A forged model whose checksums are right."""
     model = subjects.copy(subjects.run / "model", folder / "model")
     settings = json.loads((model / "config.json").read_text())
@@ -110,7 +110,7 @@ _OPTIONS = (
 )
 
 
-def settings_trial(subjects: Subjects, draws: random.Random, folder: Path) -> str | None:
+def settings_trial(subjects: Subjects, draws: Draws, folder: Path) -> str | None:
     """Hostile options, or a hostile file of settings."""
     given = {name: nasty(draws) for name in draws.sample(_OPTIONS, draws.choice((1, 1, 2)))}
     if draws.random() < 0.5:
@@ -127,8 +127,8 @@ def settings_trial(subjects: Subjects, draws: random.Random, folder: Path) -> st
         seconds=_SECONDS,
         gigabytes=_GIGABYTES,
     )
-    if ending.code is None and "epoch 1/" in ending.out:
-        return None  # it trains, only for longer than a trial lasts: as many epochs as were asked for
+    if ending.code is None and "rows to train on" in ending.out:
+        return None  # it trains, only for longer than a trial lasts: as many rows and epochs as were asked for
     fault = ending.fault()
     return f"train {data} {str(words)[:300]}: {fault}" if fault else None
 
@@ -138,7 +138,7 @@ def _word(value: Any) -> str:
     return text.replace("\0", "")
 
 
-def data_trial(subjects: Subjects, draws: random.Random, folder: Path) -> str | None:
+def data_trial(subjects: Subjects, draws: Draws, folder: Path) -> str | None:
     """Hostile tables and arrays."""
     suffix = draws.choice((".csv", ".csv", ".npy", ".npz", ".zip", ".parquet"))
     path = folder / f"data{suffix}"

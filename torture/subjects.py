@@ -14,6 +14,7 @@ TRAIN = (
     *("--network", "mlp:hidden=8", "--latent-dim", "2", "--batch-size", "8", "--max-epochs", "4"),
     *("--checkpoint-every", "9", "--threads", "1", "--patience", "3", "--seed", "3", "--no-figures"),
 )
+COMPARE = ("--seeds", "1", "--network", "mlp:hidden=8", "--max-epochs", "1", "--workers", "1")
 _CHANGING = ("timing.jsonl", "evaluation.json")
 
 
@@ -27,6 +28,11 @@ class Subjects:
     def table(self) -> Path:
         """A CSV file of 60 rows."""
         return self.folder / "table.csv"
+
+    @property
+    def holes(self) -> Path:
+        """The same table with some cells missing."""
+        return self.folder / "holes.csv"
 
     @property
     def run(self) -> Path:
@@ -62,6 +68,9 @@ def make_subjects(folder: Path) -> Subjects:
     draws = np.random.default_rng(0)
     rows = draws.normal(size=(60, 3)).round(3)
     subjects.table.write_text("a,b,c\n" + "".join(",".join(map(str, row)) + "\n" for row in rows.tolist()))
+    rows[::7, 1] = np.nan
+    text = "".join(",".join("" if np.isnan(cell) else str(cell) for cell in row) + "\n" for row in rows)
+    subjects.holes.write_text("a,b,c\n" + text)
     _must("train", subjects.table, *TRAIN, "--out", subjects.run, folder=folder)
     shutil.copytree(subjects.run, subjects.interrupted)
     shutil.rmtree(subjects.interrupted / "model")
@@ -89,9 +98,14 @@ def _must(*arguments: object, folder: Path) -> None:
 
 
 def content(run: Path) -> dict[str, bytes]:
-    """Every byte of a run but what differs from time to time."""
+    """Every byte of a run but what differs from time to time.
+
+    Only the newest checkpoint counts: one that is due while another is being written is left out.
+    """
+    newest = max((path for path in run.glob("checkpoints/*") if path.name.isdecimal()), default=None)
     files = [path for path in sorted(run.rglob("*")) if path.is_file() and path.name not in _CHANGING]
-    return {str(path.relative_to(run)): path.read_bytes() for path in files}
+    kept = [path for path in files if "checkpoints" not in path.parts or newest in path.parents]
+    return {str(path.relative_to(run)): path.read_bytes() for path in kept}
 
 
 def difference(found: dict[str, bytes], whole: dict[str, bytes]) -> str | None:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import time
 from pathlib import Path
 
-from torture.attempts import forked
+from torture.attempts import Draws, forked
 from torture.subjects import Subjects, leftovers
 
 _WRITERS, _SECONDS = 3, 1.5
-_FITS, _GROWTH_BYTES = 12, 24 << 20
+SOAK_SECONDS = 600.0
+_FEWEST_FITS, _GROWTH_BYTES = 12, 24 << 20
 
 
-def writers_trial(subjects: Subjects, draws: random.Random, folder: Path) -> str | None:
+def writers_trial(subjects: Subjects, draws: Draws, folder: Path) -> str | None:
     """Readers see a whole file and, on Linux, a whole directory at every moment."""
     from wiseale.platform.atomic_files import verify_directory, write_directory, write_text
 
@@ -65,7 +65,7 @@ def _start(work: object) -> int:
     return child
 
 
-def soak_trial(subjects: Subjects, draws: random.Random, folder: Path) -> str | None:
+def soak_trial(subjects: Subjects, draws: Draws, folder: Path, seconds: float = SOAK_SECONDS) -> str | None:
     """Fit, save, load and transform again and again: neither memory nor open files may grow."""
 
     def work() -> None:
@@ -74,14 +74,15 @@ def soak_trial(subjects: Subjects, draws: random.Random, folder: Path) -> str | 
         from wiseale import AutoEncoder, load
 
         x, sizes = np.random.default_rng(0).normal(size=(200, 5)), []
-        for _ in range(_FITS):
+        until = time.monotonic() + seconds
+        while time.monotonic() < until or len(sizes) < _FEWEST_FITS:
             estimator = AutoEncoder(network="mlp:hidden=8", latent_dim=2, max_epochs=2, random_state=0).fit(x)
             estimator.save(folder / "model")
             load(folder / "model").transform(x)
             resident = int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
             sizes.append((resident, len(os.listdir("/proc/self/fd"))))
-        half = len(sizes) // 2
-        if sizes[-1][0] - sizes[half][0] > _GROWTH_BYTES or sizes[-1][1] != sizes[half][1]:
-            raise AssertionError(f"memory and open files grow: {sizes[half]} to {sizes[-1]}")
+        middle = sizes[len(sizes) // 2]
+        if sizes[-1][0] - middle[0] > _GROWTH_BYTES or sizes[-1][1] != middle[1]:
+            raise AssertionError(f"memory and open files grow: {middle} to {sizes[-1]} in {len(sizes)} fits")
 
-    return forked(work, folder).fault(allowed=(0,))
+    return forked(work, folder, seconds=2 * seconds + 60).fault(allowed=(0,))

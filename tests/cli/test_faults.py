@@ -99,7 +99,7 @@ def test_an_error_of_the_safetensors_writer_is_an_os_error(tmp_path, monkeypatch
     def fail(*_):
         raise tensor_files.SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)")
 
-    monkeypatch.setattr(tensor_files, "save_file", fail)
+    monkeypatch.setattr(tensor_files, "save_arrays", fail)
     with pytest.raises(OSError, match="No space left") as error:
         tensor_files.write_tensors(tmp_path / "x", {})
     assert error.value.errno == errno.ENOSPC

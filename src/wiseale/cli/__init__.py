@@ -16,6 +16,7 @@ from wiseale.cli.faults import fault_in_words, one_line
 from wiseale.cli.options import option_name
 from wiseale.errors import DivergenceError, ReportedByAnotherRankError, TerminatedError, WiseAleError
 from wiseale.platform.signals import END_WITH_PARENT, SIGPIPE, end_with_parent
+from wiseale.platform.waiting_threads import sleep_while_waiting
 from wiseale.processes.world import STORE
 
 COMMANDS = {
@@ -68,6 +69,7 @@ def group() -> None:
 
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Run the command line; exit code 0 done, 2 the user's input, 1 a fault of ours, 130/143 interrupted."""
+    sleep_while_waiting()
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # closed by whoever started us
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from wiseale.errors import ModelFileError
-from wiseale.platform.json_files import parse_table, read_text
+from wiseale.platform.json_files import parse_table, read_text, require_regular
 from wiseale.platform.json_files import to_json as to_json  # part of this module's interface as well
 
 MANIFEST = "manifest.json"
@@ -84,7 +84,7 @@ def write_directory(target: Path, fill: Callable[[Path], None], beside: Mapping[
     """
     temporary = temporary_sibling(target)
     try:
-        temporary.mkdir(parents=True)
+        make_folder(temporary)
         fill(temporary)
         sums = {path.name: sha256(path) for path in sorted(temporary.iterdir())}
         for name, text in {MANIFEST: to_json({"sha256": sums}), **(beside or {})}.items():
@@ -92,28 +92,38 @@ def write_directory(target: Path, fill: Callable[[Path], None], beside: Mapping[
         for path in temporary.iterdir():
             sync(path)
         sync(temporary)
-        _move_over(temporary, target)
+        replaced = _move_over(temporary, target)
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
     sync(target.parent)
+    if replaced is not None:  # only now: a power loss may undo a rename that is not on disk, but not the removals
+        shutil.rmtree(replaced, ignore_errors=True)
 
 
-def _move_over(source: Path, target: Path) -> None:
-    """Rename a directory to the target's name; a target that exists is removed."""
+def make_folder(path: Path) -> None:
+    """Make a new folder, and those above it that are missing; their names are on disk when this returns."""
+    missing = [folder for folder in path.parents if not folder.exists()]
+    path.mkdir(parents=True)
+    for folder in reversed(missing):
+        sync(folder.parent)
+
+
+def _move_over(source: Path, target: Path) -> Path | None:
+    """Rename a directory to the target's name; the new name of a target that existed."""
     if not target.exists():
         os.rename(source, target)
-    elif _exchange(source, target):
-        shutil.rmtree(source, ignore_errors=True)
-    else:
-        replaced = temporary_sibling(target)
-        os.rename(target, replaced)
-        try:
-            os.rename(source, target)
-        except OSError:
-            os.rename(replaced, target)
-            raise
-        shutil.rmtree(replaced, ignore_errors=True)
+        return None
+    if _exchange(source, target):
+        return source
+    replaced = temporary_sibling(target)
+    os.rename(target, replaced)
+    try:
+        os.rename(source, target)
+    except OSError:
+        os.rename(replaced, target)
+        raise
+    return replaced
 
 
 def _exchange(first: Path, second: Path) -> bool:
@@ -171,7 +181,8 @@ def verify_file(directory: Path, name: str, sums: Mapping[str, str]) -> None:
 
 
 def sha256(path: Path) -> str:
-    """Checksum of a file."""
+    """Checksum of a file; OSError for what is not a regular file (a pipe would block)."""
+    require_regular(path)
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

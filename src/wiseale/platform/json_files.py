@@ -29,10 +29,15 @@ def to_json(value: Any) -> str:
     return json.dumps(value, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
 
 
-def read_text(path: Path, max_bytes: int = MAX_BYTES) -> str:
-    """The text of a file; OSError for what is not a regular file (a pipe would block), ValueError for too much text."""
+def require_regular(path: Path) -> None:
+    """OSError for what is not a regular file: opening a pipe would block."""
     if not stat.S_ISREG(os.stat(path).st_mode):
         raise OSError(errno.EINVAL, "not a regular file", str(path))
+
+
+def read_text(path: Path, max_bytes: int = MAX_BYTES) -> str:
+    """The text of a file; OSError for what is not a regular file (a pipe would block), ValueError for too much text."""
+    require_regular(path)
     with path.open("rb") as file:
         content = file.read(max_bytes + 1)
     if len(content) > max_bytes:

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -22,17 +23,31 @@ WEIGHTS, OPTIMIZER, BEST, STATE = "weights.safetensors", "optimizer.safetensors"
 _KEPT = 2
 
 
-def save_checkpoint(directory: Path, learner: Learner, history: History | None = None) -> Path:
-    """Write ``directory/NNNNNN`` for the current step and keep the newest two."""
-    target = directory / f"{learner.progress.step:06d}"
-    state = asdict(learner.progress) | ({} if history is None else {"history": asdict(history)})
+@dataclass(frozen=True)
+class Snapshot:
+    """A learner's state at one step, copied, so that it can be written while training goes on."""
+
+    step: int
+    files: Mapping[str, Mapping[str, Tensor]]
+    state: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, learner: Learner, history: History | None = None) -> Snapshot:
+        """A copy of weights, optimiser state and progress; the best weights are never changed and need none."""
+        files = {WEIGHTS: snapshot(learner.modules), OPTIMIZER: _optimizer_tensors(learner.optimizers)}
+        files |= {} if learner.best is None else {BEST: learner.best}
+        state = asdict(learner.progress) | ({} if history is None else {"history": asdict(history)})
+        return cls(learner.progress.step, files, state)
+
+
+def save_checkpoint(directory: Path, saved: Snapshot) -> Path:
+    """Write ``directory/NNNNNN`` for the snapshot's step and keep the newest two."""
+    target = directory / f"{saved.step:06d}"
 
     def fill(temporary: Path) -> None:
-        write_tensors(temporary / WEIGHTS, snapshot(learner.modules))
-        write_tensors(temporary / OPTIMIZER, _optimizer_tensors(learner.optimizers))
-        if learner.best is not None:
-            write_tensors(temporary / BEST, learner.best)
-        (temporary / STATE).write_text(to_json(state), encoding="utf-8")
+        for name, tensors in saved.files.items():
+            write_tensors(temporary / name, tensors)
+        (temporary / STATE).write_text(to_json(saved.state), encoding="utf-8")
 
     write_directory(target, fill)
     for old in _checkpoints(directory)[_KEPT:]:
@@ -126,7 +141,7 @@ def _optimizer_tensors(optimizers: Mapping[str, torch.optim.Optimizer]) -> dict[
     tensors: dict[str, Tensor] = {}
     for owner, optimizer in optimizers.items():
         for index, entry in optimizer.state_dict()["state"].items():
-            tensors |= {f"{owner}.{index}.{name}": tensor.cpu() for name, tensor in entry.items()}
+            tensors |= {f"{owner}.{index}.{name}": tensor.detach().cpu().clone() for name, tensor in entry.items()}
     return tensors
 
 

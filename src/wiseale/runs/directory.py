@@ -12,7 +12,15 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from wiseale.errors import ModelFileError, RunError, WiseAleError
-from wiseale.platform.atomic_files import clear_leftovers, rename_directory, sha256, temporary_sibling, write_text
+from wiseale.platform.atomic_files import (
+    clear_leftovers,
+    make_folder,
+    rename_directory,
+    sha256,
+    sync,
+    temporary_sibling,
+    write_text,
+)
 from wiseale.platform.json_files import read_text
 from wiseale.platform.locks import exclusive_lock
 from wiseale.runs.checkpoint import newest_history
@@ -61,7 +69,7 @@ class RunDirectory:
         refuse_existing(path)
         temporary = temporary_sibling(path)
         try:
-            temporary.mkdir(parents=True)
+            make_folder(temporary)
             write_text(temporary / "config.json", record.to_json())
             made_with = dataclasses.replace(environment, config_sha256=sha256(temporary / "config.json"))
             write_text(temporary / "environment.json", made_with.to_json())
@@ -136,6 +144,14 @@ class RunDirectory:
                 clear_leftovers(folder)
             yield
 
+    def sync_records(self) -> None:
+        """Wait until all lines of metrics.jsonl and timing.jsonl, and the names in the directory, are on disk."""
+        self.checkpoints.mkdir(exist_ok=True)
+        for path in (self.metrics, self.timing):
+            if path.exists():
+                sync(path)
+        sync(self.path)
+
     def cut_after(self, epoch: int) -> None:
         """Drop the records of later epochs, and what a kill left of a line; all epochs up to it must be there."""
         kept = [record for record in _read_lines(EpochRecord, self.metrics, epoch) if record.epoch <= epoch]
@@ -195,9 +211,9 @@ def _consecutive(records: list[E], path: Path, first: int | None = None) -> list
 
 
 def append_line(path: Path, record: Record) -> None:
-    """Add one line of JSON and flush it to disk, so that it is there before the next checkpoint.
+    """Add one line of JSON; one that cannot be written whole, on a full disk say, is taken back.
 
-    A line that cannot be written whole, on a full disk say, is taken back.
+    It reaches the disk with the next checkpoint, see :meth:`RunDirectory.sync_records`.
     """
     line = (record.to_json() + "\n").encode()
     with path.open("ab", buffering=0) as file:
@@ -205,7 +221,6 @@ def append_line(path: Path, record: Record) -> None:
         try:
             if file.write(line) != len(line):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
-            os.fsync(file.fileno())
         except OSError:
             with contextlib.suppress(OSError):
                 file.truncate(before)

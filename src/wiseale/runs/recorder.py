@@ -11,7 +11,8 @@ from wiseale.platform.machine import peak_memory_bytes
 from wiseale.platform.signals import SIGPIPE, STOP_SIGNALS
 from wiseale.processes.collectives import MaxOverRanks
 from wiseale.processes.world import World
-from wiseale.runs.checkpoint import save_checkpoint
+from wiseale.runs.background import Background
+from wiseale.runs.checkpoint import Snapshot, save_checkpoint
 from wiseale.runs.directory import RunDirectory, append_line
 from wiseale.runs.history import History
 from wiseale.runs.record import EpochTiming, RunRecord
@@ -49,6 +50,7 @@ class Recorder:
         self._run = run
         self._record = record
         self._display = display
+        self._saving = Background()
         self._is_rank_0 = world.is_rank_0
         self._max_over_ranks = MaxOverRanks(world)
         self._before: dict[int, Any] = {}
@@ -61,7 +63,16 @@ class Recorder:
                 self._before[number] = signal.signal(number, self._on_signal)
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        try:
+            self._saving.wait()
+        except OSError:
+            if kind is None:  # otherwise the first error is the one to report
+                raise
+        finally:
+            self._restore_signals()
+
+    def _restore_signals(self) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
@@ -87,6 +98,7 @@ class Recorder:
         """Append the epoch to metrics.jsonl and timing.jsonl."""
         if not self._is_rank_0:
             return
+        self._saving.raise_error()
         append_line(self._run.metrics, record)
         timing = EpochTiming(
             epoch=record.epoch,
@@ -99,9 +111,38 @@ class Recorder:
         self._show(lambda: self._display.epoch(record))
 
     def checkpoint(self, learner: Learner) -> None:
-        """Save the learner."""
+        """Copy the learner's state and save it while training goes on.
+
+        A checkpoint that is due while the one before is still being written is left out, so that saving more often
+        than the disk can follow does not slow training down. After a signal it is written before this returns.
+        """
+        if not self._is_rank_0:
+            return
+        self._saving.raise_error()
+        if self._saving.busy and self.signal is None:
+            return
+        self._save(learner)
+        if self.signal is not None:
+            self._saving.wait()
+
+    def finish(self, learner: Learner) -> None:
+        """Save the learner at the end of training, and wait until it is on disk."""
         if self._is_rank_0:
-            save_checkpoint(self._run.checkpoints, learner, History.of(self._record, self._run.metrics))
+            self._save(learner)
+            self._saving.wait()
+
+    def wait(self) -> None:
+        """Wait until the checkpoint under way is on disk."""
+        self._saving.wait()
+
+    def _save(self, learner: Learner) -> None:
+        saved = Snapshot.of(learner, History.of(self._record, self._run.metrics))
+
+        def write() -> None:
+            self._run.sync_records()  # the epochs that the checkpoint refers to are on disk before it
+            save_checkpoint(self._run.checkpoints, saved)
+
+        self._saving.start(write)
 
     def _show(self, display: Callable[[], None]) -> None:
         if self._received == SIGPIPE:

@@ -193,11 +193,12 @@ def _run(work: Work, record: RunRecord, run: RunDirectory, display: Display, not
             complete = fit(work.learner, work.train, work.held_out, work.plan, journal, work.world)
         except DivergenceError as error:
             error.in_run = True
+            recorder.wait()
             error.checkpoint = max(run.checkpoints.glob("[0-9]*"), default=None)
             raise
     if not complete:
         return Outcome(run.path, recorder.signal)
-    recorder.checkpoint(work.learner)
+    recorder.finish(work.learner)
     if is_rank_0:
         save_model(run.model, work.learner.finish(), work.model_config)
     return Outcome(run.path, code_use=final_code_use(work) if is_rank_0 else None)

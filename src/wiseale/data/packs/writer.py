@@ -38,11 +38,12 @@ from wiseale.data.packs.reader import (
 )
 from wiseale.errors import DataError
 from wiseale.platform.atomic_files import reserve_space, sha256, sync
-from wiseale.platform.json_files import parse_json
+from wiseale.platform.json_files import parse_json, read_text, require_regular
 from wiseale.platform.locks import exclusive_lock
 
 JOURNAL = "journal.jsonl"
 _BLOCK_ROWS, _BLOCK_BYTES = 32, 1 << 22  # small blocks keep all cores busy to the end, and a kill loses little work
+_MAX_JOURNAL = 1 << 30  # bytes, a line for each block
 _SPARE_BYTES = 1 << 20  # for journal, factors and manifest
 _DISK_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
@@ -191,7 +192,8 @@ class PackWriter:
         """Reuse the blocks of an interrupted attempt whose checksums match; False if there is no such attempt."""
         journal = self._partial / JOURNAL
         try:
-            lines = journal.read_text(encoding="ascii").splitlines(keepends=True)
+            require_regular(self.images)
+            lines = read_text(journal, _MAX_JOURNAL).splitlines(keepends=True)
             whole = [line for line in lines if line.endswith("\n")]  # a kill may cut the last line short
             if not whole or parse_json(whole[0]) != self._identity():
                 return False
