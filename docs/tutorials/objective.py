@@ -63,8 +63,8 @@ for shift, colour, (name, est) in zip((-0.2, 0.2), ("0.6", "#D55E00"), fitted.it
     ax.bar(np.arange(6) + shift, kl, width=0.4, color=colour, label=name)
     print(f"{name}: {(kl > 0.1).sum()} of 6 units in use, error {est.reconstruction_error(X).mean():.2f}")
 ax.axhline(0.5, color="black", linestyle="--", linewidth=0.8)
-ax.set(xlabel="unit of the code, sorted", ylabel="mean KL in nats", xticks=range(6), xticklabels=range(1, 7))
-ax.legend(frameon=False)
+ax.set(xlabel="unit of the code, sorted", ylabel="mean KL in nats", xticks=range(6), xticklabels=range(1, 7), ylim=(0, 0.8))
+ax.legend(frameon=False, ncols=2)
 plt.show()
 
 # %%

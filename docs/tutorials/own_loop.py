@@ -63,7 +63,7 @@ for name, (q, history) in runs.items():
 # Posteriors of 200 points, one standard deviation each, coloured by half circle; dashed, the prior. WiSE-ALE's are narrower
 # and still fill the prior together.
 
-figure, axes = plt.subplots(1, 2, figsize=(8.5, 4.2), layout="constrained", sharex=True, sharey=True)
+figure, axes = plt.subplots(1, 2, figsize=(8.5, 4.2), layout="compressed", sharex=True, sharey=True)
 for ax, (name, (q, _)) in zip(axes, runs.items(), strict=True):
     mu, sigma = q.mu[:200].numpy(), q.sigma[:200].numpy()
     ellipses = EllipseCollection(
