@@ -1,7 +1,8 @@
 """Check the built site offline: `python docs/check_links.py docs/_build/html` lists every broken link and exits with 1.
 
-Every relative link, picture, script and style must exist, every `#anchor` too, and nothing may be loaded from another host
-(links to other sites are allowed, and not followed). Relative links of the Markdown files beside the sources are checked too.
+Every relative link, picture, script and style must exist, every `#anchor` too, and nothing may be loaded from another
+host (links to other sites are allowed, and not followed). Relative links in the repository's README and other Markdown
+files are checked too.
 """
 
 import re
@@ -11,7 +12,14 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-LOADED = {("img", "src"), ("script", "src"), ("link", "href"), ("iframe", "src"), ("source", "srcset"), ("img", "srcset")}
+LOADED = {
+    ("img", "src"),
+    ("script", "src"),
+    ("link", "href"),
+    ("iframe", "src"),
+    ("source", "srcset"),
+    ("img", "srcset"),
+}
 NOT_LOADED = {"canonical", "search", "index", "next", "prev", "genindex"}  # <link rel=…> that only names a page
 MARKDOWN_LINK = re.compile(r"\]\(([^)\s]+)\)")
 

@@ -4,8 +4,9 @@ import re
 import shutil
 from pathlib import Path
 
-import wiseale
 from sphinx_gallery.sorting import ExplicitOrder
+
+import wiseale
 from wiseale import registry
 
 HERE = Path(__file__).parent

@@ -45,9 +45,14 @@ def colours_of(figure):
 def test_tabular(run, tmp_path):
     shown = run("tabular.py")
     assert 'refused: row 1 of X (counted from 1) has a missing cell in column "area error"' in shown
-    (imputed,), (median,) = (numbers(rf"{name}: error of a hidden cell ([\d.]+)", shown) for name in ("imputed", "median"))
+    (imputed,), (median,) = (
+        numbers(rf"{name}: error of a hidden cell ([\d.]+)", shown) for name in ("imputed", "median")
+    )
     assert imputed < 0.7 * median
-    ours, pca = numbers(r"AutoEncoder: mean squared error of unseen rows ([\d.]+)", shown), numbers(r"PCA: .* ([\d.]+)", shown)
+    ours, pca = (
+        numbers(r"AutoEncoder: mean squared error of unseen rows ([\d.]+)", shown),
+        numbers(r"PCA: .* ([\d.]+)", shown),
+    )
     assert ours < pca
     assert (tmp_path / "tumours-model" / "model.safetensors").exists()
 
@@ -64,7 +69,9 @@ def test_signals(run):
 
 
 def test_images(run):
-    (two,), (eight,) = (numbers(rf"{n} codes: .* digits ([\d.]+)", shown) for shown in [run("images.py")] for n in (2, 8))
+    (two,), (eight,) = (
+        numbers(rf"{n} codes: .* digits ([\d.]+)", shown) for shown in [run("images.py")] for n in (2, 8)
+    )
     assert eight < 0.5 * two < 0.5
 
 

@@ -1,4 +1,4 @@
-"""Draw the picture of docs/start.md by its own three lines, on scikit-learn's irises: `python docs/figures/draw_start.py`."""
+"""Draw the picture of docs/start.md by its three lines, on irises: `python docs/figures/draw_start.py`."""
 
 import tempfile
 from pathlib import Path

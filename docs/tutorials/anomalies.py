@@ -29,9 +29,9 @@ is_malignant = np.r_[np.zeros(len(unseen), bool), np.ones((~benign).sum(), bool)
 est = AutoEncoder(latent_dim=4, max_epochs=25, lr=3e-3, random_state=0).fit(normal.to_numpy())
 
 # %%
-# **Two scores.** ``reconstruction_error`` is the mean squared error of a row in standardised units.
-# ``score_samples`` is the evidence lower bound in nats, which also asks whether the code itself is a usual one. The area
-# under the ROC curve is the share of pairs (one malignant, one benign) that a score puts in the right order.
+# **Two scores.** ``reconstruction_error`` is the mean squared error of a row in standardised units. ``score_samples``
+# is the evidence lower bound in nats, which also asks whether the code itself is a usual one. The area under the ROC
+# curve is the share of pairs (one malignant, one benign) that a score puts in the right order.
 
 error, elbo = est.reconstruction_error(tumours), est.score_samples(tumours)
 by_error, by_elbo = roc_auc_score(is_malignant, error), roc_auc_score(is_malignant, -elbo)
