@@ -32,9 +32,11 @@ types: setup
 
 check: lint types test
 
+# The site, with every tutorial run (again only if its script changed) and every link checked, all of it offline.
 docs: setup
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[docs]'
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	$(BIN)/python docs/check_links.py docs/_build/html
 	@echo docs/_build/html/index.html
 
 bench: setup
@@ -54,4 +56,4 @@ lock: setup
 	$(BIN)/python -m release.lock
 
 clean:
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache docs/_build docs/gallery

@@ -4,8 +4,9 @@ import re
 import shutil
 from pathlib import Path
 
-import wiseale
 from sphinx_gallery.sorting import ExplicitOrder
+
+import wiseale
 from wiseale import registry
 
 HERE = Path(__file__).parent
@@ -52,17 +53,19 @@ sphinx_gallery_conf = {
     "write_computation_times": False,
     "show_memory": False,
     "show_signature": False,
+    "remove_config_comments": True,
     "abort_on_example_error": False,
     "download_all_examples": False,
     "image_srcset": ["2x"],
 }
 WRITTEN_BY_TUTORIALS = ["digits.html"]
+REGISTERED = {kind: dict(known) for kind, known in registry.REGISTRIES.items()}  # before a tutorial adds its own
 
 
 def registered(kind):
     """A section for every registered name of a kind, with the docstring of its class."""
     sections = []
-    for name, path in sorted(registry.REGISTRIES[kind].items()):
+    for name, path in sorted(REGISTERED[kind].items()):
         directive = f"```{{eval-rst}}\n.. autoclass:: {path.replace(':', '.')}\n   :no-index:\n```"
         sections.append(f"### `{name}`\n\n{directive}\n")
     return "\n".join(sections)

@@ -1,4 +1,4 @@
-"""The examples in docstrings and in the API page give the results that are written there."""
+"""The examples in docstrings and in pages of the documentation give the results that are written there."""
 
 import doctest
 import importlib
@@ -11,7 +11,9 @@ import wiseale
 
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 SOURCE = Path(wiseale.__file__).parent
-API_PAGE = Path(__file__).parents[1] / "docs" / "api.md"
+DOCS = Path(__file__).parents[1] / "docs"
+API_PAGE = DOCS / "api.md"
+PAGES = [page for page in sorted(DOCS.glob("*.md")) if ">>> " in page.read_text(encoding="utf-8")]
 
 
 def modules_with_examples():
@@ -31,9 +33,10 @@ def test_examples_of_a_module(name):
     assert found.failed == 0
 
 
-def test_examples_of_the_api_page(tmp_path, monkeypatch):
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_examples_of_a_page(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    found = doctest.testfile(str(API_PAGE), module_relative=False, optionflags=FLAGS, encoding="utf-8")
+    found = doctest.testfile(str(page), module_relative=False, optionflags=FLAGS, encoding="utf-8")
     assert found.attempted > 0
     assert found.failed == 0
 

@@ -50,7 +50,9 @@ def auto_encoder():
     canvas.set(xlim=(0, 1), ylim=(0, 1))
     canvas.set_axis_off()
     for left, name in ((0.235, "encoder"), (0.665, "decoder")):
-        box = FancyBboxPatch((left, 0.42), 0.1, 0.26, boxstyle="round,pad=0.005,rounding_size=0.02", fc="#eef4fa", ec=BLUE)
+        box = FancyBboxPatch(
+            (left, 0.42), 0.1, 0.26, boxstyle="round,pad=0.005,rounding_size=0.02", fc="#eef4fa", ec=BLUE
+        )
         canvas.add_patch(box)
         canvas.text(left + 0.05, 0.55, name, ha="center", va="center")
     for start, end in ((0.17, 0.228), (0.342, 0.4), (0.6, 0.658), (0.772, 0.83)):
@@ -99,7 +101,9 @@ def price_of_information():
     left.plot(widths, [float(kl_posterior_prior(q).mean()) for q in tilings], color="black", label="AEVB: mean KL")
     left.plot(widths, [float(kl_aggregate_upper_bound(q)) for q in tilings], color=ORANGE, label="WiSE-ALE: bound")
     left.plot(widths, [exact_kl(q) for q in tilings], color=GREEN, linestyle=":", label="exact KL of the average")
-    left.annotate("collapse:\n0.153", (1, 0.153), (0.45, 1.0), arrowprops={"arrowstyle": "->", "color": GREY}, color=GREY)
+    left.annotate(
+        "collapse:\n0.153", (1, 0.153), (0.45, 1.0), arrowprops={"arrowstyle": "->", "color": GREY}, color=GREY
+    )
     left.set(xscale="log", ylim=(-0.05, 5), xlabel="width σ of 64 posteriors that tile the prior", ylabel="nats")
     left.legend(frameon=False)
     for count, shade in zip((4, 16, 64, 256), (0.35, 0.5, 0.7, 0.95), strict=True):

@@ -29,9 +29,9 @@ is_malignant = np.r_[np.zeros(len(unseen), bool), np.ones((~benign).sum(), bool)
 est = AutoEncoder(latent_dim=4, max_epochs=25, lr=3e-3, random_state=0).fit(normal.to_numpy())
 
 # %%
-# **Two scores.** ``reconstruction_error`` is the mean squared error of a row in standardised units.
-# ``score_samples`` is the evidence lower bound in nats, which also asks whether the code itself is a usual one. The area
-# under the ROC curve is the share of pairs (one malignant, one benign) that a score puts in the right order.
+# **Two scores.** ``reconstruction_error`` is the mean squared error of a row in standardised units. ``score_samples``
+# is the evidence lower bound in nats, which also asks whether the code itself is a usual one. The area under the ROC
+# curve is the share of pairs (one malignant, one benign) that a score puts in the right order.
 
 error, elbo = est.reconstruction_error(tumours), est.score_samples(tumours)
 by_error, by_elbo = roc_auc_score(is_malignant, error), roc_auc_score(is_malignant, -elbo)
@@ -41,9 +41,10 @@ figure, ax = plt.subplots(figsize=(7, 3.6), layout="constrained")
 bins = np.geomspace(error.min(), error.max(), 40)
 ax.hist(error[~is_malignant], bins, color="#0072B2", alpha=0.75, label="benign, unseen")
 ax.hist(error[is_malignant], bins, color="#D55E00", alpha=0.6, label="malignant")
-ax.axvline(np.quantile(est.reconstruction_error(normal.to_numpy()), 0.95), color="black", linestyle="--", linewidth=1)
-ax.text(ax.lines[0].get_xdata()[0] * 1.05, ax.get_ylim()[1] * 0.9, "95 % of the training rows\nlie to the left", va="top")
-ax.set(xscale="log", xlabel="reconstruction error of a tumour", ylabel="tumours")
+threshold = np.quantile(est.reconstruction_error(normal.to_numpy()), 0.95)
+ax.axvline(threshold, color="black", linestyle="--", linewidth=1)
+ax.text(threshold * 0.93, 24, "95 % of the training rows\nlie to the left", ha="right", va="top")
+ax.set(xscale="log", xlabel="reconstruction error of a tumour", ylabel="tumours", ylim=(0, 25))
 ax.legend()
 plt.show()
 

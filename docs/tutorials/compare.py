@@ -39,30 +39,30 @@ fitted = {
 }
 
 # %%
-# **Posteriors of unseen digits**, each an ellipse of one standard deviation, coloured by digit; dashed, the prior. From left
-# to right they widen and merge. Narrow posteriors keep the image and leave gaps; wide ones fill the prior and forget the
-# image. At the weight that the paper writes, 1/M, the prior has almost no effect; β = 4 collapses: every digit has the
-# same posterior.
+# **Posteriors of unseen digits**, each an ellipse of one standard deviation, coloured by digit; dashed, the prior. From
+# left to right they widen and merge. Narrow posteriors keep the image and leave gaps; wide ones fill the prior and
+# forget the image. At the weight that the paper writes, 1/M, the prior has almost no effect; β = 4 collapses: every
+# digit has the same posterior.
 
-figure, axes = plt.subplots(1, 4, figsize=(12, 3.4), layout="constrained", sharex=True, sharey=True)
+figure, axes = plt.subplots(1, 4, figsize=(12, 3.8), layout="compressed", sharex=True, sharey=True)
 colours = plt.get_cmap("tab10")(digit_test[:150])
 for ax, (name, est) in zip(axes, fitted.items(), strict=True):
     mu, sigma = est.posterior(X_test[:150])
     ellipses = EllipseCollection(
         2 * sigma[:, 0], 2 * sigma[:, 1], np.zeros(150), units="xy", offsets=mu, offset_transform=ax.transData
     )
-    ellipses.set(facecolor=colours, alpha=0.35)
+    ellipses.set(facecolor=colours, edgecolor=colours, alpha=0.4)
     ax.add_collection(ellipses)
     for radius in (1, 2):
         ax.add_patch(plt.Circle((0, 0), radius, fill=False, linestyle="--", color="0.4", linewidth=0.8))
     error = est.reconstruction_error(X_test).mean()
-    ax.set(xlim=(-3.5, 3.5), ylim=(-3.5, 3.5), aspect="equal", title=f"{name}\nerror {error:.2f}", xlabel="$z_1$")
+    ax.set(xlim=(-4, 4), ylim=(-4, 4), aspect="equal", title=f"{name}\nerror {error:.2f}", xlabel="$z_1$")
 axes[0].set_ylabel("$z_2$")
 plt.show()
 
 # %%
-# The numbers behind the picture: the error of unseen digits (their variance is 1), the geometric mean width of a posterior,
-# and the mean KL of a posterior from the prior: how much a code says about its image.
+# The numbers behind the picture: the error of unseen digits (their variance is 1), the geometric mean width of a
+# posterior, and the mean KL of a posterior from the prior: how much a code says about its image.
 
 for name, est in fitted.items():
     mu, sigma = est.posterior(X_test)
@@ -73,7 +73,7 @@ for name, est in fitted.items():
 # %%
 # One seed and 15 epochs decide nothing. A comparison that does has several seeds, intervals and a report::
 #
-#     wiseale compare mnist --objectives wise_ale aevb beta_vae:beta=4 beta_vae:beta=1/M wae_mmd --seeds 3 --out comparison
+#     wiseale compare mnist --objectives wise_ale aevb beta_vae:beta=4 beta_vae:beta=1/M --seeds 3 --out comparison
 #
 # It runs in parallel processes, continues where it stopped when called again, and ends with ``comparison/report.html``.
 # What was found at that scale: :doc:`/results/index`, :doc:`/frontier`, and :doc:`/choosing`.

@@ -29,12 +29,12 @@ est.explore(X, {"digit": digits.target}, html="digits.html")
 # %%
 # .. raw:: html
 #
-#     <iframe src="../digits.html" title="The explorer with scikit-learn's digits" class="explorer" loading="lazy"></iframe>
+#     <iframe src="../digits.html" title="The explorer with digits" class="explorer" loading="lazy"></iframe>
 #     <p><a href="../digits.html">Open it in a window of its own</a></p>
 #
 # Move the cursor over the map, or use the arrow keys. Click to pin a code; two pins make a path to play. *Posteriors*
-# shows how sure the model is of each row, *Aggregate* and *Prior* whether the average of the posteriors fills the prior:
-# where the solid lines leave the dashed ones, samples come from places without data.
+# shows how sure the model is of each row, *Aggregate* and *Prior* whether the average of the posteriors fills the
+# prior: where the solid lines leave the dashed ones, samples come from places without data.
 #
 # **The static version**, for a paper: displays in the style of scikit-learn.
 

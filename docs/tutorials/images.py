@@ -57,4 +57,7 @@ plt.show()
 
 sharper = AutoEncoder(latent_dim=8, max_epochs=25, lr=2e-3, random_state=0).fit(X_train)
 for model, name in ((est, "2 codes"), (sharper, "8 codes")):
-    print(f"{name}: mean squared error of unseen digits {model.reconstruction_error(X_test).mean():.2f} (variance is 1)")
+    print(
+        f"{name}: mean squared error of unseen digits {model.reconstruction_error(X_test).mean():.2f} (variance is 1)"
+    )
+# sphinx_gallery_thumbnail_number = 3

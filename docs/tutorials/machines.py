@@ -28,22 +28,23 @@ np.save("pulses.npy", np.exp(-0.5 * ((t - centre[:, None]) / 0.06) ** 2)[:, None
 # DistributedDataParallel shares the gradients.
 
 for processes in ("1", "2"):
-    command = f"-m wiseale train pulses.npy --latent-dim 2 --max-epochs 8 --threads 1 --no-figures --processes {processes}"
-    shown = subprocess.run(
-        [sys.executable, *command.split(), "--out", f"run-{processes}"], check=True, capture_output=True, text=True
-    )
-    print(f"$ wiseale {command.removeprefix('-m wiseale ')}\n{(shown.stdout + shown.stderr).strip().splitlines()[-1]}")
+    options = f"pulses.npy --latent-dim 2 --max-epochs 8 --threads 1 --no-figures --processes {processes}"
+    command = [sys.executable, "-m", "wiseale", "train", *options.split(), "--out", f"run-{processes}"]
+    subprocess.run(command, check=True, capture_output=True)
+    print("$ wiseale", *command[3:])
 
 # %%
-# **Equal up to rounding.** The order of rows and the noise depend on the seed alone, never on the number of processes, and the
-# posteriors of all processes are gathered *with their gradient*.
+# **Equal up to rounding.** The order of rows and the noise depend on the seed alone, never on the number of processes,
+# and the posteriors of all processes are gathered *with their gradient*.
 
 X = np.load("pulses.npy")
 one, two = load("run-1").transform(X), load("run-2").transform(X)
 print(f"largest difference between the codes: {np.abs(one - two).max():.1e}")
 
 curves = {
-    processes: [json.loads(line)["train"]["loss"] for line in Path(f"run-{processes}/metrics.jsonl").read_text().splitlines()]
+    processes: [
+        json.loads(line)["train"]["loss"] for line in Path(f"run-{processes}/metrics.jsonl").read_text().splitlines()
+    ]
     for processes in (1, 2)
 }
 figure, (left, right) = plt.subplots(1, 2, figsize=(8.5, 3.4), layout="constrained")

@@ -1,4 +1,8 @@
-"""A table with words and missing cells: codes, filled cells, strange cells, new rows.
+"""
+A table with words and missing cells
+====================================
+
+Codes, filled cells, strange cells and new rows, in the table's own columns.
 
 The table is the cars of vega_datasets: 406 models of the years 1970 to 1982, with names, dates, an origin, and cells
 that nobody filled in.

@@ -42,8 +42,8 @@ class FreeBits(WeightedObjective):
 registry.register("objective", "free_bits", FreeBits)
 
 # %%
-# Registered, it is used by its name, with its settings after a colon. Beside it AEVB, which pays for every nat. The noise is fixed at a large value here: an invitation to
-# collapse, on which the two differ.
+# Registered, it is used by its name, with its settings after a colon. Beside it AEVB, which pays for every nat. The
+# noise is fixed at a large value here: an invitation to collapse, on which the two differ.
 
 X = (load_digits().images[:, None] / 16).astype(np.float32)
 settings = {"network": "mlp:start=none", "likelihood": "gaussian:x_sigma=2", "max_epochs": 15, "lr": 2e-3}
@@ -63,12 +63,15 @@ for shift, colour, (name, est) in zip((-0.2, 0.2), ("0.6", "#D55E00"), fitted.it
     ax.bar(np.arange(6) + shift, kl, width=0.4, color=colour, label=name)
     print(f"{name}: {(kl > 0.1).sum()} of 6 units in use, error {est.reconstruction_error(X).mean():.2f}")
 ax.axhline(0.5, color="black", linestyle="--", linewidth=0.8)
-ax.set(xlabel="unit of the code, sorted", ylabel="mean KL in nats", xticks=range(6), xticklabels=range(1, 7))
-ax.legend(frameon=False)
+ax.set(
+    xlabel="unit of the code, sorted", ylabel="mean KL in nats", xticks=range(6), xticklabels=range(1, 7), ylim=(0, 0.8)
+)
+ax.legend(frameon=False, ncols=2)
 plt.show()
 
 # %%
 # ``register`` holds for this process: a script that loads a model trained so has to register the class first. For the
 # command line (``--objective free_bits:free_nats=0.5``) and comparisons, contribute it: one file in
-# ``src/wiseale/objectives/``, one line in the registry and one test file, as ``CONTRIBUTING.md`` says. Tests that enumerate
-# the registry then check it at once: gradients, invariance to the order of the batch, resuming, two processes.
+# ``src/wiseale/objectives/``, one line in the registry and one test file, as ``CONTRIBUTING.md`` says. Tests that
+# enumerate the registry then check it at once: gradients, invariance to the order of the batch, resuming, two
+# processes.

@@ -60,10 +60,10 @@ for name, (q, history) in runs.items():
     print(f"{name}: reconstruction {history[-100:, 0].mean():.2f} nats, mean width {float(q.sigma.mean()):.2f}")
 
 # %%
-# Posteriors of 200 points, one standard deviation each, coloured by half circle; dashed, the prior. WiSE-ALE's are narrower
-# and still fill the prior together.
+# Posteriors of 200 points, one standard deviation each, coloured by half circle; dashed, the prior. WiSE-ALE's are
+# narrower and still fill the prior together.
 
-figure, axes = plt.subplots(1, 2, figsize=(8.5, 4.2), layout="constrained", sharex=True, sharey=True)
+figure, axes = plt.subplots(1, 2, figsize=(8.5, 4.2), layout="compressed", sharex=True, sharey=True)
 for ax, (name, (q, _)) in zip(axes, runs.items(), strict=True):
     mu, sigma = q.mu[:200].numpy(), q.sigma[:200].numpy()
     ellipses = EllipseCollection(
@@ -78,8 +78,8 @@ axes[0].set_ylabel("$z_2$")
 plt.show()
 
 # %%
-# The aggregate KL has no closed form, but it can be enclosed. All functions are differentiable, work on any device in float32
-# and float64, and need memory in proportion to the batch, not to its square.
+# The aggregate KL has no closed form, but it can be enclosed. All functions are differentiable, work on any device in
+# float32 and float64, and need memory in proportion to the batch, not to its square.
 
 q = runs["WiSE-ALE"][0]
 low, high = kl_aggregate_lower_bound(q), kl_aggregate_upper_bound(q, estimator="tightest")

@@ -34,8 +34,8 @@ bound = np.array([float(kl_aggregate_upper_bound(q)) for q in pairs])
 exact = np.array([(average(w) * (np.log(average(w) + 1e-300) - norm.logpdf(z))).sum() * dz for w in widths])
 
 # %%
-# AEVB asks *each* posterior to equal the prior: its term is smallest at σ = 1, where the two overlap and the decoder can
-# hardly tell the inputs apart. WiSE-ALE asks that of their *average*: its term is smallest for narrower posteriors.
+# AEVB asks *each* posterior to equal the prior: its term is smallest at σ = 1, where the two overlap and the decoder
+# can hardly tell the inputs apart. WiSE-ALE asks that of their *average*: its term is smallest for narrower posteriors.
 
 for name, values in (("AEVB", aevb), ("WiSE-ALE's bound", bound)):
     best = values.argmin()
@@ -67,6 +67,6 @@ plt.show()
 #     wiseale reproduce all --scale smoke --out rehearsal    # every experiment, tiny
 #     wiseale reproduce sine --scale paper --out paper       # 200,000 waves, 50 epochs
 #
-# Each call ends with ``report.html``: tables with intervals over seeds, the figures, and the paper's claims, each *held*,
-# *not held* or *not decided*. What has been found so far: :doc:`/results/index`; every choice made where the paper is
-# silent: :doc:`/deviations`.
+# Each call ends with ``report.html``: tables with intervals over seeds, the figures, and the paper's claims, each
+# *held*, *not held* or *not decided*. What has been found so far: :doc:`/results/index`; every choice made where the
+# paper is silent: :doc:`/deviations`.

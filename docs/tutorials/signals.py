@@ -73,4 +73,6 @@ peaks = new.max(1)
 print(f"{np.mean((peaks > 0.7) & (peaks < 1.3)):.0%} of 200 samples have a pulse's height")
 
 # %%
-# The same from a file: ``np.save("pulses.npy", X)``, then ``wiseale train pulses.npy --latent-dim 2 --out runs/pulses``.
+# The same from a file: ``np.save("pulses.npy", X)``, then ``wiseale train pulses.npy --latent-dim 2 --out
+# runs/pulses``.
+# sphinx_gallery_thumbnail_number = 2
