@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from wiseale.estimator import AutoEncoder, load
     from wiseale.estimator.displays import LatentMapDisplay, ReconstructionDisplay, TraversalDisplay
+    from wiseale.estimator.embedder import Embedder
 
 __version__ = "0.1.0"
-__all__ = ["AutoEncoder", "LatentMapDisplay", "ReconstructionDisplay", "TraversalDisplay", "load"]
+__all__ = ["AutoEncoder", "Embedder", "LatentMapDisplay", "ReconstructionDisplay", "TraversalDisplay", "load"]
 
 _HOMES = dict.fromkeys(__all__, "wiseale.estimator.displays") | dict.fromkeys(
     ("AutoEncoder", "load"), "wiseale.estimator"
 )
+_HOMES["Embedder"] = "wiseale.estimator.embedder"
 
 
 def __getattr__(name: str) -> Any:

@@ -18,9 +18,9 @@ from wiseale.errors import DataError, RunError
 from wiseale.evaluation.encoded import encode_run
 from wiseale.experiments.compare import prepare_comparison
 from wiseale.experiments.comparison import Comparison, System, estimate, read_comparison, summarize
-from wiseale.experiments.engines import local_engine
 from wiseale.experiments.job import Job
 from wiseale.experiments.jobs import run_jobs
+from wiseale.processes.engines import local_engine
 
 QUICK = {"network": "mlp:hidden=8", "max_epochs": 2, "batch_size": 16, "threads": 1}
 ARGUMENTS = [

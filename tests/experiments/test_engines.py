@@ -15,11 +15,11 @@ from tests.cli.commands import run
 
 from wiseale.config import TrainConfig
 from wiseale.experiments import job_work
-from wiseale.experiments.engines import local_engine, open_engine
 from wiseale.experiments.job import Job
 from wiseale.experiments.job_work import Caller, do_job
 from wiseale.experiments.jobs import run_jobs
 from wiseale.platform.locks import exclusive_lock
+from wiseale.processes.engines import local_engine, open_engine
 from wiseale.runs.directory import RunDirectory
 
 TINY = [
@@ -140,7 +140,7 @@ def test_a_wrong_cluster_is_refused(tmp_path, capsys, cluster):
 
 
 def test_a_scheduler_that_does_not_answer_is_named(monkeypatch):
-    monkeypatch.setattr("wiseale.experiments.engines._CONNECT_SECONDS", 1)
+    monkeypatch.setattr("wiseale.processes.engines._CONNECT_SECONDS", 1)
     with pytest.raises(Exception, match=r"no Dask scheduler answers at 127\.0\.0\.1:9"), open_engine("127.0.0.1:9", 1):
         pass
 

@@ -5,11 +5,11 @@ from tests.cli.commands import run
 
 from wiseale import registry
 from wiseale.config import TrainConfig
-from wiseale.experiments.engines import local_engine
 from wiseale.experiments.job import Job
 from wiseale.experiments.jobs import run_jobs
 from wiseale.experiments.paper import reproduction
 from wiseale.experiments.paper.reproduction import plan_runs
+from wiseale.processes.engines import local_engine
 from wiseale.runs.directory import RunDirectory
 
 

@@ -60,7 +60,7 @@ def command(
     from wiseale.cli.present import present
     from wiseale.experiments.compare import prepare_comparison
     from wiseale.experiments.comparison import default_workers
-    from wiseale.experiments.engines import open_engine
+    from wiseale.processes.engines import open_engine
 
     console = Console()
     with spelled_as_options():
@@ -84,8 +84,8 @@ def _one_job(comparison: Comparison, number: int, console: Console) -> int:
     """Do the run with this number, counted from 1; one that another process works on is left to it."""
     from wiseale.cli.job_board import job_board
     from wiseale.cli.present import print_failures
-    from wiseale.experiments.engines import local_engine
     from wiseale.experiments.jobs import run_jobs
+    from wiseale.processes.engines import local_engine
 
     jobs = comparison.jobs()
     if number > len(jobs):

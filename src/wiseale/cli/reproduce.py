@@ -50,9 +50,9 @@ def command(
     from wiseale.cli.present import print_failures
     from wiseale.experiments.bounds.toy import run_toy
     from wiseale.experiments.comparison import default_workers
-    from wiseale.experiments.engines import open_engine
     from wiseale.experiments.paper.reproduction import keep_request, plan_runs, run_experiments
     from wiseale.platform.locks import exclusive_lock
+    from wiseale.processes.engines import open_engine
     from wiseale.report.directory import reproduction_page
     from wiseale.report.write import write_report
     from wiseale.training.plan import require_logger

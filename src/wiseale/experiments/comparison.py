@@ -16,7 +16,6 @@ from wiseale.data import Dataset
 from wiseale.data.shared import shared
 from wiseale.errors import RunError, WiseAleError
 from wiseale.evaluation.record import Evaluation
-from wiseale.experiments.engines import Engine
 from wiseale.experiments.job import Job
 from wiseale.experiments.jobs import Failure, Show, run_jobs
 from wiseale.platform.atomic_files import is_temporary, write_text
@@ -24,6 +23,7 @@ from wiseale.platform.folders import default_data_root
 from wiseale.platform.json_files import parse_table, read_text, record, sealed, unseal
 from wiseale.platform.locks import exclusive_lock
 from wiseale.platform.machine import cores
+from wiseale.processes.engines import Engine
 from wiseale.runs.directory import RunDirectory, read
 from wiseale.training.records import EpochRecord
 

@@ -11,27 +11,16 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal
 
 from wiseale.errors import RunError
 from wiseale.experiments.job import Job
 from wiseale.platform.locks import exclusive_lock, is_locked
 from wiseale.platform.signals import END_WITH_PARENT, NEW_GROUP, request_stop
+from wiseale.processes.engines import Stop
 
 _STOP_SECONDS = 0.5  # between questions whether to stop
 _SAVING_SECONDS = 60.0  # for a run whose parent was killed to save and end
-
-
-class Stop(Protocol):
-    """Tells jobs to save and end: :class:`threading.Event`, or an event that a cluster's workers see."""
-
-    def set(self) -> None:
-        """Tell them."""
-        ...
-
-    def is_set(self) -> bool:
-        """Whether they were told."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -18,11 +18,11 @@ from types import FrameType
 from typing import Literal
 
 from wiseale.errors import TerminatedError
-from wiseale.experiments.engines import Engine
 from wiseale.experiments.job import Job
 from wiseale.experiments.job_work import Caller, Ended, do_job
 from wiseale.platform.locks import is_locked
 from wiseale.platform.signals import STOP_SIGNALS
+from wiseale.processes.engines import Engine
 
 State = Literal["waiting", "training", "evaluating", "taken", "done", "failed"]
 

@@ -11,7 +11,6 @@ from typing import Any
 from wiseale import registry
 from wiseale.errors import RunError
 from wiseale.experiments.comparison import Comparison, Result, Summary, read_comparison, summarize
-from wiseale.experiments.engines import Engine
 from wiseale.experiments.job import Job
 from wiseale.experiments.jobs import Failure, Show, run_jobs
 from wiseale.experiments.paper.evidence import Evidence, evidence_of
@@ -21,6 +20,7 @@ from wiseale.experiments.paper.scales import Scale
 from wiseale.platform.atomic_files import to_json, write_text
 from wiseale.platform.folders import default_data_root
 from wiseale.platform.json_files import parse_table, read_text, record
+from wiseale.processes.engines import Engine
 
 REQUEST = "reproduction.json"
 

@@ -1,4 +1,7 @@
-"""Where jobs run: an executor of :mod:`concurrent.futures`, for processes of this machine or for a Dask cluster."""
+"""Where independent calls run: an executor of :mod:`concurrent.futures`, on this machine or on a Dask cluster.
+
+The calls are the jobs of a comparison and the files of an archive.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +13,25 @@ from collections.abc import Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from wiseale.config import SettingError
 from wiseale.errors import RunError
-from wiseale.experiments.job_work import Stop
 
 _LOCAL = "local:"
 _CONNECT_SECONDS = 20
+
+
+class Stop(Protocol):
+    """Tells jobs to save and end: :class:`threading.Event`, or an event that a cluster's workers see."""
+
+    def set(self) -> None:
+        """Tell them."""
+        ...
+
+    def is_set(self) -> bool:
+        """Whether they were told."""
+        ...
 
 
 @dataclass(frozen=True)

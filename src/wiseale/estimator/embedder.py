@@ -1,0 +1,151 @@
+"""A trained model as a function from batch to batch, for engines that map functions over large data."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import os
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from wiseale.data.dataset import Array
+from wiseale.data.tables.frames import frame_names, library_of
+from wiseale.errors import DataError
+from wiseale.estimator.estimator import AutoEncoder
+from wiseale.estimator.inputs import InvalidInputError
+from wiseale.estimator.loading import load
+from wiseale.estimator.tables import pick
+from wiseale.models.files import code_names
+
+
+class Embedder:
+    """Codes of a batch, as a picklable callable: it carries the model's path, and each process loads the model once.
+
+    A batch is a pandas, polars or pyarrow table, a dict of arrays (Ray Data), or an array. The result is of the same
+    kind: codes in columns ``z0``, ``z1``, … (float32) after the columns to keep, or an array (n, latent_dim).
+
+    Args:
+        model: a run or model directory that every process can read.
+        sigma: also the posteriors' standard deviations, ``sigma0``, ``sigma1``, …
+        error: also each row's reconstruction error, ``error``.
+        keep: columns of the batch to pass on, such as an identifier.
+        column: the column that holds whole observations (images, signals) in place of a column for each feature.
+        sha256: the digest that the model must have, see :func:`wiseale.load`.
+
+    Example:
+        >>> import tempfile
+        >>> import numpy as np
+        >>> from wiseale import AutoEncoder, Embedder
+        >>> X = np.random.default_rng(0).normal(size=(64, 3))
+        >>> folder = tempfile.mkdtemp()
+        >>> _ = AutoEncoder(latent_dim=2, max_epochs=1, random_state=0).fit(X).save(folder + "/model")
+        >>> Embedder(folder + "/model")(X[:5]).shape
+        (5, 2)
+    """
+
+    def __init__(
+        self,
+        model: str | os.PathLike[str],
+        *,
+        sigma: bool = False,
+        error: bool = False,
+        keep: Sequence[str] = (),
+        column: str | None = None,
+        sha256: str | None = None,
+    ) -> None:
+        self.model = str(Path(model).expanduser().absolute())
+        self.sigma = sigma
+        self.error = error
+        self.keep = tuple(keep)
+        self.column = column
+        self.sha256 = sha256
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the result's columns after those that are kept."""
+        names = code_names(self._estimator._codec.model.latent_dim)
+        names += tuple(f"sigma{k}" for k in range(len(names))) if self.sigma else ()
+        return names + (("error",) if self.error else ())
+
+    def __call__(self, batch: Any) -> Any:
+        """The codes of a batch; an empty one gives an empty result with the same columns."""
+        library = library_of(batch)
+        if not library and not isinstance(batch, Mapping):
+            return self._codes(batch)
+        n = len(batch) if library else len(next(iter(batch.values()), ()))
+        codes = self._codes(self._features(batch, library)) if n else np.empty((0, len(self.columns)), np.float32)
+        made = {name: codes[:, k] for k, name in enumerate(self.columns)}
+        return _beside(batch, library, self.keep, made)
+
+    @property
+    def _estimator(self) -> AutoEncoder:
+        return _loaded(self.model, self.sha256)
+
+    def _codes(self, x: Any) -> Array:
+        model = self._estimator
+        with warnings.catch_warnings():  # an array has no names, and those of a dict have been checked
+            warnings.filterwarnings("ignore", message="X does not have valid feature names")
+            parts = list(model.posterior(x)) if self.sigma else [model.transform(x)]
+            parts += [model.reconstruction_error(x)[:, None]] if self.error else []
+        return np.concatenate(parts, axis=1).astype(np.float32)
+
+    def _features(self, batch: Any, library: str) -> Any:
+        """What the model takes from a batch with columns: those it was trained on, or whole observations."""
+        if self.column is not None:
+            return _observations(batch, library, self.column)
+        settings = self._estimator._codec.model_config
+        if not settings.columns:
+            raise InvalidInputError("the model takes rows without column names: say which column holds them, column=…")
+        missing = [name for name in settings.columns if name not in _names(batch, library)]
+        if missing:
+            raise InvalidInputError(f'the batch has no column "{missing[0]}", which the model was trained on')
+        if library:
+            return pick(batch, settings.columns)
+        kind = object if settings.table is not None else np.float64
+        return np.stack([np.asarray(batch[name], kind) for name in settings.columns], axis=1)
+
+
+@functools.lru_cache(maxsize=4)
+def _loaded(model: str, sha256: str | None) -> AutoEncoder:
+    """The model, loaded once by each process."""
+    return load(model, sha256)
+
+
+def _names(batch: Any, library: str) -> Sequence[str]:
+    return frame_names(batch) if library else list(batch)
+
+
+def _observations(batch: Any, library: str, column: str) -> Array:
+    """Whole observations of one column, (n, ...)."""
+    if column not in _names(batch, library):
+        raise InvalidInputError(f'the batch has no column "{column}"')
+    values = batch[column]
+    if library:
+        values = values.to_pylist() if library == "pyarrow" else values.to_list()
+    try:
+        return np.stack([np.asarray(value) for value in values])
+    except ValueError:
+        raise DataError(f'the observations in column "{column}" differ in shape') from None
+
+
+def _beside(batch: Any, library: str, keep: Sequence[str], made: Mapping[str, Array]) -> Any:
+    """A batch of the same kind: the columns to keep, then the new ones."""
+    if not library:
+        return {name: batch[name] for name in keep} | dict(made)
+    if library == "pandas":
+        frame = batch[list(keep)].copy()
+        for name, values in made.items():
+            frame[name] = values
+        return frame
+    if library == "polars":
+        polars = importlib.import_module("polars")
+        return batch.select(list(keep)).with_columns([polars.Series(name, values) for name, values in made.items()])
+    table = batch.select(list(keep))
+    arrow = importlib.import_module("pyarrow")
+    for name, values in made.items():
+        table = table.append_column(name, arrow.array(np.ascontiguousarray(values)))
+    return table
