@@ -1,0 +1,98 @@
+"""Files with words, dates, nested values and missing cells: what each column is taken for, or refused as."""
+
+import datetime
+
+import numpy as np
+import pytest
+
+from wiseale.data.source import load_path
+from wiseale.errors import DataError
+
+N = 60
+NUMBERS = np.random.default_rng(0).normal(size=N).round(3)
+
+
+def csv_file(path, **columns):
+    header = ",".join(columns)
+    rows = zip(*columns.values(), strict=True)
+    path.write_text("\n".join([header, *(",".join(map(str, row)) for row in rows)]) + "\n", encoding="utf-8")
+    return str(path)
+
+
+def described(dataset):
+    assert dataset.table is not None
+    return {column.name: column.kind for column in dataset.table.columns} | dict(dataset.table.ignored)
+
+
+@pytest.mark.parametrize(
+    ("column", "message"),
+    [
+        (["", "NA", "."] * 20, 'column "c" is empty, all 60 cells are missing: say c:ignore'),
+        (["x", "3"] * 30, r"row 1 of x.csv \(line 2\) has 'x' in column \"c\", which also holds numbers"),
+        ([*range(N - 1), "oops"], r"row 60 of x.csv \(line 61\) has 'oops' in column \"c\", which also holds numbers"),
+        (["1;5", "inf"] * 30, "which also holds numbers"),
+    ],
+)
+def test_columns_of_text_that_cannot_be_used_are_one_line(tmp_path, column, message):
+    with pytest.raises(DataError, match=message) as caught:
+        load_path(csv_file(tmp_path / "x.csv", a=NUMBERS, c=column))
+    assert "\n" not in str(caught.value)
+
+
+def test_ten_thousand_levels(tmp_path):
+    words = [f"w{i % 10_000}" for i in range(20_000)]
+    path = csv_file(tmp_path / "x.csv", a=np.tile(NUMBERS, 400)[:20_000], c=words)
+    assert described(load_path(path)) == {"a": "number", "c": "an identifier or free text"}
+    with pytest.raises(DataError, match='column "c" has more than 1,000 levels: say c:ignore, or merge levels'):
+        load_path(f"{path}:kinds=c:category")
+
+
+def test_columns_of_the_same_name(tmp_path):
+    (tmp_path / "x.csv").write_text("a,b,a\n1,x,3\n4,,6\n")
+    with pytest.raises(DataError, match=r'several columns named "a" \(columns 1 and 3\): rename them'):
+        load_path(f"{tmp_path}/x.csv")
+
+
+def test_dates_and_titles_are_ignored_in_words(tmp_path):
+    titles = [f"film {i}" for i in range(298)] + ["1941", "300"]  # some films have a number for a name
+    when = [f"Jun {1 + i % 28} {1970 + i % 30}" for i in range(300)]
+    zoned = [f"2020-01-01T{i % 24:02}:00:00+09:00" for i in range(300)]
+    path = csv_file(tmp_path / "x.csv", a=np.tile(NUMBERS, 5), title=titles, when=when, zoned=zoned)
+    assert described(load_path(path)) == {
+        "a": "number",
+        "title": "an identifier or free text",
+        "when": "dates",
+        "zoned": "dates",
+    }
+
+
+def test_a_category_of_numbers_with_gaps(tmp_path):
+    path = csv_file(tmp_path / "x.csv", a=NUMBERS, code=[1, 2, 99, ""] * 15)
+    assert described(load_path(path)) == {"a": "number", "code": "number"}
+    asked = load_path(f"{path}:kinds=code:category")
+    assert asked.table.columns[1].levels == (1, 2, 99)
+    np.testing.assert_array_equal(asked.train.x[:4, 1], [0, 1, 2, np.nan])
+
+
+def test_parquet(tmp_path):
+    pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'wiseale[parquet]'")
+    from pyarrow import parquet
+
+    tokyo = datetime.timezone(datetime.timedelta(hours=9))
+    when = [datetime.datetime(2020, 1, 1 + i % 28, tzinfo=tokyo) for i in range(N)]
+    columns = {"a": NUMBERS, "when": pa.array(when, pa.timestamp("us", "Asia/Tokyo")), "word": ["x", None] * 30}
+    parquet.write_table(pa.table(columns), tmp_path / "x.parquet")
+    assert described(load_path(f"{tmp_path}/x.parquet")) == {"a": "number", "when": "dates", "word": "category"}
+    nested = {"list": [[1, 2]] * N, "struct": [{"b": 1}] * N}
+    for name, values in nested.items():
+        parquet.write_table(pa.table({"a": NUMBERS, name: values}), tmp_path / "n.parquet")
+        with pytest.raises(DataError, match=f'column "{name}" holds nested values .*: say {name}:ignore, or flatten'):
+            load_path(f"{tmp_path}/n.parquet")
+        assert load_path(f"{tmp_path}/n.parquet:kinds={name}:ignore").x_shape == (1,)
+
+
+def test_rare_levels_are_other_where_it_is_asked_for(tmp_path):
+    path = csv_file(tmp_path / "x.csv", a=NUMBERS, c=["x"] * 30 + ["y"] * 24 + ["p", "q"] * 3)
+    assert load_path(path).table.columns[1].levels == ("p", "q", "x", "y")
+    merged = load_path(f"{path}:unseen=other").table
+    assert (merged.columns[1].levels, merged.unseen) == (("x", "y", "other"), "other")
