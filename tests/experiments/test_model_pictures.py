@@ -20,6 +20,7 @@ DATA = {
     "table": RNG.normal(size=(60, 4)) * [1, 0, 1e6, 1e-6] + [0, 7, 1e6, 0],  # a constant column, and several scales
     "one column": RNG.normal(size=(60, 1)),
     "wide table": RNG.normal(size=(60, 40)),
+    "holes": np.where(RNG.random((60, 4)) < 0.1, np.nan, np.c_[RNG.normal(size=(60, 2)), RNG.integers(0, 2, (60, 2))]),
     "signals": RNG.normal(size=(60, 2, 16)),
     "images": RNG.random((60, 1, 8, 8)),
     "two channels": 200 * RNG.random((60, 2, 8, 8)),

@@ -4,6 +4,7 @@ from itertools import pairwise
 
 import matplotlib
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.text import Text
 
@@ -44,6 +45,9 @@ LABELS = np.arange(30) % 10
 UNSEEN = np.arange(30) % 7 == 0
 TABLE = rng.normal(size=(30, 5)) * [1, 1, 1, 0, 1000]
 COLUMNS = ("price", "$\\frac{", "od280/od315_of_diluted_wines", "constant", "proline")
+LEVELS = ((), ("yes", "no"), ("$\\frac{", *(f"a long name of level {i}" for i in range(11))))
+MIXED = np.stack([TABLE[:, 0], np.arange(30) % 2, np.arange(30) % 12], 1).astype(float)
+MIXED[::4, 0] = MIXED[1::5, 1] = MIXED[2::6, 2] = np.nan
 FIGURES = {
     "curves": lambda: training_curves(for_all([epochs(3, "reconstruction", "elbo"), epochs(2, "reconstruction")])),
     "image rows": lambda: image_rows(for_all(IMAGES)),
@@ -61,6 +65,8 @@ FIGURES = {
     "histogram": lambda: latent_map(for_all(PlaneCodes(MU[:, :1], (0,))), Factor("kind", LABELS % 3)),
     "columns": lambda: column_reconstructions(TABLE, for_all(TABLE), COLUMNS, UNSEEN),
     "distributions": lambda: column_distributions(TABLE, for_all(TABLE), COLUMNS),
+    "mixed columns": lambda: column_reconstructions(MIXED, for_all(MIXED), COLUMNS[:3], UNSEEN, levels=LEVELS),
+    "mixed distributions": lambda: column_distributions(MIXED, for_all(MIXED), COLUMNS[:3], levels=LEVELS),
     "correlations": lambda: correlation_matrices({"data": TABLE, **for_all(TABLE)}, COLUMNS),
     "table traversals": lambda: column_traversals(
         for_all(TableTraversal(("z1", "z12"), TABLE.reshape(2, 5, 3, 5)[:, :, 0])), TABLE.std(0), COLUMNS
@@ -178,6 +184,26 @@ def test_correlations_are_those_numpy_computes():
     kept = [0, 1, 2, 4]
     np.testing.assert_allclose(matrix[np.ix_(kept, kept)], np.corrcoef(TABLE[:, kept].T), atol=1e-12)
     assert matrix.mask[3].all() if np.ma.is_masked(matrix) else np.isnan(matrix[3]).all()
+
+
+def test_correlations_with_missing_cells_are_those_pandas_computes():
+    holed = np.where(np.arange(TABLE.size).reshape(TABLE.shape) % 4 == 1, np.nan, TABLE)
+    matrix = np.ma.filled(correlation_matrices({"one": holed}).axes[0].get_images()[0].get_array(), np.nan)
+    np.testing.assert_allclose(matrix, pd.DataFrame(holed).corr(), atol=1e-12)
+
+
+def test_bars_are_shares_of_the_observed_cells():
+    drawn = np.where(np.isnan(MIXED), 1.0, MIXED)
+    ax = column_distributions(MIXED, {"one": drawn}, levels=LEVELS).axes[1]
+    heights = [[bar.get_height() for bar in bars] for bars in ax.containers]
+    seen = MIXED[~np.isnan(MIXED[:, 1]), 1]
+    np.testing.assert_allclose(heights, [[1 - seen.mean(), seen.mean()], [1 - drawn[:, 1].mean(), drawn[:, 1].mean()]])
+    guessed = np.where(np.arange(30)[:, None] < 6, 1 - drawn, drawn)  # six rows are wrong
+    panel = column_reconstructions(MIXED, {"one": guessed}, levels=LEVELS).axes[1]
+    right = [np.mean((guessed[:, 1] == level)[MIXED[:, 1] == level]) for level in (0, 1)]
+    np.testing.assert_allclose([bar.get_height() for bar in panel.containers[0]], right)
+    shown = [label.get_text() for label in column_distributions(MIXED, {}, levels=LEVELS).axes[2].get_xticklabels()]
+    assert len(shown) == 8  # the most frequent ones
 
 
 def test_distributions_are_densities_of_the_standardised_columns():

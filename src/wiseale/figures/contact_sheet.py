@@ -66,5 +66,5 @@ def _histograms(x: Values, columns: tuple[str, ...], levels: Levels) -> Figure:
             ax.hist(cells, bins=40, color=PALETTE[0])
             ax.locator_params(axis="x", nbins=5)
             ax.ticklabel_format(axis="x", scilimits=(-3, 5))
-            ax.xaxis.get_offset_text().set_fontsize(6)
+            ax.xaxis.get_offset_text().set_fontsize(7)
     return figure

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from wiseale.figures.style import SMALL, line_style
 
 MAX_LEVELS = 8
-_LONGEST = 14  # characters of a level's name
+_LONGEST = 12  # characters of a level's name
 
 Cells = npt.NDArray[np.floating]
 """Positions of levels, NaN where a cell is missing."""
@@ -82,6 +82,6 @@ def _name_levels(ax: Axes, shown: Sequence[int], levels: Sequence[str]) -> None:
     names = [levels[level] if len(levels[level]) <= _LONGEST else f"{levels[level][:_LONGEST]}…" for level in shown]
     steep = sum(map(len, names)) > 18
     style: dict[str, Any] = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"} if steep else {}
-    ax.set_xticks(range(len(shown)), names, fontsize=SMALL - 2, parse_math=False, **style)
+    ax.set_xticks(range(len(shown)), names, fontsize=SMALL - 1, parse_math=False, **style)
     ax.tick_params(axis="x", length=0, pad=1)
     ax.tick_params(axis="y", labelsize=SMALL - 1)
