@@ -114,7 +114,7 @@ def test_selected_rows_are_listed(browser, images, image_session):
 def test_four_dimensions_have_principal_components_axes_and_sliders(browser, signal_run):
     with local_server(open_session(signal_run, most=500)) as server, opened(browser, server.url) as page:
         assert "500 of 10,000 test rows shown" in page.text_content("#about")
-        assert "PC 1 of the codes" in page.locator(".stage svg").first.text_content()
+        assert "PC 1 (" in page.locator(".stage svg").first.text_content()
         page.select_option("#axes", "1,3")
         page.wait_for_function("() => document.querySelector('.stage svg').textContent.includes('z4')")
         page.mouse.move(*middle(page))

@@ -22,6 +22,7 @@ from wiseale.explorer.own_rows import read_own_rows
 from wiseale.explorer.plane import Plane, Principal, principal_plane
 from wiseale.models.inference import Codec, Codes, as_x, draw_prior
 from wiseale.randomness import generator
+from wiseale.training.threads import torch_threads
 
 MOST_CODES = 256
 """Codes decoded at once."""
@@ -78,7 +79,7 @@ class ShownRun:
             raise DataError("a code holds a number that is not finite")
         if np.abs(z).max() > LARGEST_CODE:
             raise DataError(f"a code lies beyond ±{LARGEST_CODE:g}, far outside the prior: move closer to 0")
-        with self._lock:
+        with self._lock, torch_threads(1):  # so little work that a second thread is only waited for
             x_hat = self.codec.expected(z).astype(np.float32)
         if not np.isfinite(x_hat).all():
             raise DataError("the decoder's answer to this code is not finite")
@@ -107,7 +108,7 @@ class ShownRun:
     def own_rows(self, content: bytes, suffix: str) -> OwnRows:
         """Encode and reconstruct the rows of a dropped file."""
         stored, available = read_own_rows(self.codec, content, suffix)
-        with self._lock:
+        with self._lock, torch_threads(1):
             codes = self.codec.encode(stored, error=True)
             x_hat = self.codec.expected(codes.mu).astype(np.float32)
         if not (np.isfinite(codes.mu).all() and np.isfinite(x_hat).all()):

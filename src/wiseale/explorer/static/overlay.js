@@ -76,7 +76,8 @@ function contourPaths(plane, contours, radii, layers, theme) {
   }
   if (layers.aggregate && contours) {
     contours.aggregate.forEach((share, number) => {
-      const stroke = { stroke: theme.aggregate, "stroke-width": [2.1, 1.5, 1][number], "stroke-opacity": [0.95, 0.8, 0.65][number] };
+      const opacity = [0.95, 0.8, 0.65][number] * (layers.pictures ? 0.55 : 1); // lines must not cover the small pictures
+      const stroke = { stroke: theme.aggregate, "stroke-width": [2.1, 1.5, 1][number], "stroke-opacity": opacity };
       made.push(svg("path", { ...FIXED_STROKE, ...stroke, d: share.map(path).join(""), "data-layer": "aggregate" }));
     });
   }

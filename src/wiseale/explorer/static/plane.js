@@ -10,7 +10,7 @@ export function planeOf(run, axes) {
     return {
       line: false,
       directions: run.principal.directions,
-      labels: [`PC 1 of the codes (${share[0]} of variance)`, `PC 2 (${share[1]})`],
+      labels: [`PC 1 (${share[0]} of variance)`, `PC 2 (${share[1]})`],
     };
   }
   const [i, j] = axes.split(",").map(Number).map((unit) => Math.min(unit, d - 1));

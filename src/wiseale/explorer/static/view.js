@@ -28,5 +28,5 @@ export function fittingView(runs) {
     }
   }
   const [left, right, bottom, top] = [Math.min(reach[0], -3.1), Math.max(reach[1], 3.1), Math.min(reach[2], -3.1), Math.max(reach[3], 3.1)];
-  return { x: (left + right) / 2, y: (bottom + top) / 2, span: 1.16 * Math.max(right - left, top - bottom) };
+  return { x: (left + right) / 2, y: (bottom + top) / 2, span: 1.2 * Math.max(right - left, top - bottom) };
 }
