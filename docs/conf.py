@@ -39,8 +39,8 @@ autodoc_typehints = "none"
 suppress_warnings = ["config.cache"]  # the gallery's order is an object, which cannot be kept between builds
 copybutton_exclude = ".linenos, .gp, .go"
 
-# Tutorials run in a copy of their folder, so that the files they write stay out of the sources. Of an earlier build only
-# the pages shown in the site are kept there; where one is missing, all tutorials run again.
+# Tutorials run in a copy of their folder, so that the files they write stay out of the sources. Of an earlier build
+# only the pages shown in the site are kept there; where one is missing, all tutorials run again.
 TUTORIALS, GALLERY = HERE / "_build" / "tutorials", HERE / "gallery"
 WRITTEN_BY_TUTORIALS = ["digits.html"]
 kept = {name: (TUTORIALS / name).read_bytes() for name in WRITTEN_BY_TUTORIALS if (TUTORIALS / name).exists()}
