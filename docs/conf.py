@@ -39,9 +39,17 @@ autodoc_typehints = "none"
 suppress_warnings = ["config.cache"]  # the gallery's order is an object, which cannot be kept between builds
 copybutton_exclude = ".linenos, .gp, .go"
 
-# Tutorials run in a copy of their folder, so that the files they write stay out of the sources.
-TUTORIALS = HERE / "_build" / "tutorials"
+# Tutorials run in a copy of their folder, so that the files they write stay out of the sources. Of an earlier build
+# only the pages shown in the site are kept there; where one is missing, all tutorials run again.
+TUTORIALS, GALLERY = HERE / "_build" / "tutorials", HERE / "gallery"
+WRITTEN_BY_TUTORIALS = ["digits.html"]
+kept = {name: (TUTORIALS / name).read_bytes() for name in WRITTEN_BY_TUTORIALS if (TUTORIALS / name).exists()}
+shutil.rmtree(TUTORIALS, ignore_errors=True)
+if len(kept) < len(WRITTEN_BY_TUTORIALS):
+    shutil.rmtree(GALLERY, ignore_errors=True)
 shutil.copytree(HERE / "tutorials", TUTORIALS, dirs_exist_ok=True)
+for name, content in kept.items():
+    (TUTORIALS / name).write_bytes(content)
 ORDER = ["tabular", "*", "signals", "images", "anomalies", "compare", "explore", "objective", "own_loop", "machines"]
 sphinx_gallery_conf = {
     "examples_dirs": str(TUTORIALS),
@@ -58,7 +66,6 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "image_srcset": ["2x"],
 }
-WRITTEN_BY_TUTORIALS = ["digits.html"]
 REGISTERED = {kind: dict(known) for kind, known in registry.REGISTRIES.items()}  # before a tutorial adds its own
 
 

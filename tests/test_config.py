@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wiseale.config import SettingError, Settings, TrainConfig, from_values, parse_spec, setting
+from wiseale import registry
+from wiseale.config import SettingError, Settings, TrainConfig, build, from_values, parse_spec, setting, spec_of
 from wiseale.errors import ConfigError
 
 
@@ -85,3 +86,22 @@ def test_a_spec_must_begin_with_a_key():
 def test_settings_survive_being_written_as_text(lr, seed):
     config = TrainConfig(lr=lr, seed=seed)
     assert from_values(TrainConfig, {"lr": repr(lr), "seed": str(seed)}) == config
+
+
+def test_a_class_of_ones_own_is_built_by_its_registered_name(monkeypatch):
+    monkeypatch.setattr(registry, "REGISTRIES", {"objective": {"aevb": "wiseale.objectives.aevb:Aevb"}})
+    registry.register("objective", "example", Example)
+    registry.register("objective", "example", Example)  # a notebook's cell run twice
+    made = build("objective", "example:count=3")
+    assert made == Example(count=3)
+    assert build("objective", spec_of("objective", made)) == made
+    with pytest.raises(ConfigError, match=r"the objective 'aevb' exists already \(wiseale.objectives.aevb:Aevb\)"):
+        registry.register("objective", "aevb", Example)
+
+
+def test_a_class_inside_a_function_is_not_registered():
+    class Inner(Settings):
+        pass
+
+    with pytest.raises(ConfigError, match="Inner is defined inside a function: move it to the top level"):
+        registry.register("objective", "inner", Inner)

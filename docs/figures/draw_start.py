@@ -18,7 +18,7 @@ with tempfile.TemporaryDirectory() as folder:
 
     X = pd.read_csv(path)
     est = AutoEncoder(latent_dim=2, random_state=0).fit(X)
-    display = LatentMapDisplay.from_estimator(est, X, X["species"], factor_name="species")
+    display = LatentMapDisplay.from_estimator(est, X, X["species"])
 
 display.figure_.savefig(Path(__file__).parent / "start_map.png", dpi=130, metadata={"Software": None})
 print(est)

@@ -13,11 +13,12 @@ that nobody filled in.
 
 import json
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from vega_datasets import data
 
-from wiseale import AutoEncoder
+from wiseale import AutoEncoder, LatentMapDisplay
 
 cars = pd.DataFrame(json.loads(data.cars.raw()))
 print(cars.dtypes.to_string())
@@ -33,6 +34,12 @@ settings = {"latent_dim": 3, "max_epochs": 40, "lr": 2e-3, "random_state": 0, "c
 est = AutoEncoder(**settings).fit(cars)
 print(est)
 codes = est.transform(cars)  # (406, 3): every car has a code, whichever of its cells are missing
+
+# %%
+# The map, in the two units of the code that vary most.
+
+LatentMapDisplay.from_estimator(est, cars, cars["Origin"])
+plt.show()
 
 # %%
 # **Missing cells.** ``impute`` fills them and leaves everything else as it is, columns it does not know included. With

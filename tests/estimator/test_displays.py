@@ -83,6 +83,8 @@ def test_the_map_s_legend_names_the_classes(fitted):
     (legend,) = shown.figure_.legends
     assert [text.get_text() for text in legend.get_texts()] == ["a $ign", "b", "c"]
     assert legend.get_title().get_text() == "kind"
+    named = LatentMapDisplay.from_estimator(fitted("table"), DATA["table"], y.rename("species"))
+    assert named.figure_.legends[0].get_title().get_text() == "species"  # a column of a data frame
 
 
 def test_a_column_s_reconstruction_is_drawn_in_its_standard_deviations(fitted):

@@ -59,14 +59,18 @@ class LatentMapDisplay(Display):
         y: Any = None,
         *,
         units: tuple[int, int] | None = None,
-        factor_name: str = "y",
+        factor_name: str | None = None,
         ax: Axes | None = None,
     ) -> Self:
-        """Encode X and draw; ``units`` are those whose codes vary most, unless given (counted from 0)."""
+        """Encode X and draw; ``units`` are those whose codes vary most, unless given (counted from 0).
+
+        ``factor_name`` is the name of y where it has one (a column of a data frame), unless given.
+        """
+        name = factor_name or str(getattr(y, "name", None) or "y")
         x, labels = some_rows(X, y, MAX_POINTS)
         mu = estimator.transform(x)
         chosen = widest_units(mu, 2) if units is None else checked_units(units, mu.shape[1])
-        return cls(mu[:, list(chosen)], chosen, labels, factor_name).plot(ax)
+        return cls(mu[:, list(chosen)], chosen, labels, name).plot(ax)
 
     def _draw(self, on: Figure | SubFigure) -> None:
         ax = on.subplots()

@@ -36,7 +36,7 @@ class Bernoulli:
         return self.log_prob(x.mean(0).expand_as(self.logits))
 
     def surprise(self, x: Tensor) -> Tensor:
-        """Log p of the likelier value less log p of x, entry by entry, nats: 0 or |logit| where x is 0 or 1."""
+        """Log p of the likelier value less log p of x, entry by entry, nats: 0 or ``|logit|`` where x is 0 or 1."""
         return self.logits.clamp_min(0) - x * self.logits
 
     def sample(self, generator: torch.Generator | None = None) -> Tensor:
