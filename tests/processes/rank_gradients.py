@@ -41,13 +41,14 @@ class Doubled:
         return self._batches.read_part(positions, counter, part).double()
 
 
-def train(spec, world):
+def train(spec, world, batch_size=CONFIG.batch_size):
     """Gradients before each optimiser step, terms of the epoch and the state at its end, by name."""
     network = WITH_BATCH_NORM if spec == WITH_BATCH_NORM else CONFIG.network
     shape = (3, 64, 64) if spec == WITH_BATCH_NORM else (5,)
     x = np.random.default_rng(0).normal(size=(48, *shape)).astype(np.float32)
     dataset = Dataset("X", Rows(x), None, Preset("mlp", "gaussian", 2), "", "none")
-    asked = replace(CONFIG, objective="wise_ale" if spec == WITH_BATCH_NORM else small(spec), network=network)
+    objective = "wise_ale" if spec == WITH_BATCH_NORM else small(spec)
+    asked = replace(CONFIG, objective=objective, network=network, batch_size=batch_size)
     work = Work.prepare(resolve(asked, dataset), dataset, world)
     work.learner.modules.double()
     found = {}
@@ -94,5 +95,8 @@ if __name__ == "__main__":
     torch.set_num_threads(1)
     here = from_environment()
     with process_group(here, "cpu"):
-        found = train_all(here) | {f"gather|{name}": value for name, value in gathered(here).items()}
+        if len(sys.argv) > 2:  # one system and its batch size
+            found = train(sys.argv[2], here, int(sys.argv[3]))
+        else:
+            found = train_all(here) | {f"gather|{name}": value for name, value in gathered(here).items()}
         save_file(found, Path(sys.argv[1]) / f"{here.rank}.safetensors")

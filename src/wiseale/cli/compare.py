@@ -96,8 +96,7 @@ def _one_job(comparison: Comparison, number: int, console: Console) -> int:
         failures = run_jobs([chosen], engine, board.show, wait_for_others=False)
     print_failures(failures, console)
     if not failures:
-        done = chosen.next_step == "done"
-        console.print(f"{chosen.name}: {'done' if done else 'taken by another process'}", highlight=False)
+        console.print(f"{chosen.name}: {'done' if chosen.done else 'taken by another process'}", highlight=False)
     return 1 if failures else 0
 
 

@@ -63,6 +63,11 @@ class Job:
             return "done" if run.evaluation.exists() else "evaluate"
         return "resume" if run.config.exists() else "train"
 
+    @property
+    def done(self) -> bool:
+        """Whether it is trained and evaluated."""
+        return self.next_step == "done"
+
     def next_command(self) -> list[str] | None:
         """The next command: train, resume or evaluate; None where the job is done."""
         match self.next_step:

@@ -11,13 +11,13 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from wiseale.errors import RunError
 from wiseale.experiments.job import Job
 from wiseale.platform.locks import exclusive_lock, is_locked
 from wiseale.platform.signals import END_WITH_PARENT, NEW_GROUP, request_stop
 from wiseale.processes.engines import Stop
+from wiseale.processes.shared_work import Ended
 
 _STOP_SECONDS = 0.5  # between questions whether to stop
 _SAVING_SECONDS = 60.0  # for a run whose parent was killed to save and end
@@ -29,14 +29,6 @@ class Caller:
 
     variables: Mapping[str, str]
     folder: Path
-
-
-@dataclass(frozen=True)
-class Ended:
-    """How a call of :func:`do_job` ended: ``taken`` means that another process works on the job."""
-
-    state: Literal["done", "failed", "taken", "stopped"]
-    reason: str = ""
 
 
 def do_job(job: Job, stop: Stop, caller: Caller) -> Ended:

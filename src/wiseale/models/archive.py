@@ -7,11 +7,9 @@ import glob
 import os
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, wait
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal
 
 from wiseale.data.source import split_path
 from wiseale.data.stream import open_rows
@@ -22,12 +20,11 @@ from wiseale.models.inference import Codec, open_codec
 from wiseale.models.model_file import model_digest, model_directory
 from wiseale.platform.atomic_files import clear_leftovers, write_text
 from wiseale.platform.json_files import parse_table, read_text, record, to_json
-from wiseale.platform.locks import exclusive_lock, is_locked
+from wiseale.platform.locks import exclusive_lock
 from wiseale.processes.engines import Engine, Stop
+from wiseale.processes.shared_work import Ended, share_work
 
 _REQUEST = "archive.json"
-_POLL_SECONDS = 0.1
-_TAKEN_SECONDS = 1.0
 _STOP_SECONDS = 0.5
 
 
@@ -58,15 +55,6 @@ class Request:
     sigma: bool = False
     error: bool = False
     unseen: Unseen | None = None
-
-
-@dataclass(frozen=True)
-class ShardEnded:
-    """How a call of :func:`embed_shard` ended, and the rows it wrote."""
-
-    state: Literal["done", "failed", "taken", "stopped"]
-    rows: int = 0
-    reason: str = ""
 
 
 @dataclass(frozen=True)
@@ -140,44 +128,20 @@ def embed_archive(
     A shard that cannot be read does not stop the others. Interrupted, those under way are given up, and done by a later
     call. ``progress`` is told the number of shards done, and of all.
     """
-    missing = [shard for shard in shards if not shard.done]
-    before = done = len(shards) - len(missing)
-    progress(done, len(shards))
-    for folder in {shard.out.parent for shard in missing}:
+    before = sum(shard.done for shard in shards)
+    for folder in {shard.out.parent for shard in shards}:
         folder.mkdir(parents=True, exist_ok=True)
-    running: dict[Future[ShardEnded], Shard] = {}
-    taken: dict[Shard, float] = {}
-    rows, failures = 0, []
-    try:
-        while missing or running or taken:
-            for shard in missing:
-                running[engine.executor.submit(embed_shard, shard, request, engine.stop)] = shard
-            missing = []
-            for future in [future for future in running if future.done()]:
-                shard = running.pop(future)
-                ended = _ended(future)
-                if ended.state == "taken":
-                    taken[shard] = time.monotonic() + _TAKEN_SECONDS
-                    continue
-                rows, done = rows + ended.rows, done + 1
-                if ended.state != "done":
-                    failures.append((shard, ended.reason))
-            for shard in [shard for shard, due in taken.items() if time.monotonic() >= due]:
-                taken[shard] = time.monotonic() + _TAKEN_SECONDS
-                if shard.done or not is_locked(shard.lock):
-                    del taken[shard]
-                    missing.append(shard)
-            progress(done, len(shards))
-            if not missing and (running or taken):
-                wait(running, _POLL_SECONDS, return_when="FIRST_COMPLETED") if running else time.sleep(_POLL_SECONDS)
-    finally:
-        if running:
-            engine.stop.set()
-            wait(running)
-    return Archive(rows, before, failures)
+    ended = share_work(
+        shards,
+        lambda shard: engine.executor.submit(embed_shard, shard, request, engine.stop),
+        engine,
+        lambda ended, running: progress(sum(how.state != "taken" for how in ended.values()), len(shards)),
+    )
+    failures = [(shard, how.reason) for shard, how in ended.items() if how.state != "done"]
+    return Archive(sum(how.rows for how in ended.values()), before, failures)
 
 
-def embed_shard(shard: Shard, request: Request, stop: Stop) -> ShardEnded:
+def embed_shard(shard: Shard, request: Request, stop: Stop) -> Ended:
     """Write the codes of one shard, unless they are there or another process is writing them."""
     with ExitStack() as stack:
         try:
@@ -188,20 +152,20 @@ def embed_shard(shard: Shard, request: Request, stop: Stop) -> ShardEnded:
             try:
                 stack.enter_context(exclusive_lock(shard.lock, wait=False))
             except BlockingIOError:
-                return ShardEnded("taken")
+                return Ended("taken")
             if shard.done:
-                return ShardEnded("done")
+                return Ended("done")
             if stop.is_set():
-                return ShardEnded("stopped", reason="stopped")
+                return Ended("stopped", "stopped")
             clear_leftovers(shard.out.parent, f".{shard.out.name}.")  # of a writer that was killed
             n = _embed(shard, request, stop)
             with suppress(OSError):  # whoever makes it again finds the codes written
                 shard.lock.unlink()
-            return ShardEnded("done", n)
+            return Ended("done", rows=n)
         except _StoppedError:
-            return ShardEnded("stopped", reason="stopped")
+            return Ended("stopped", "stopped")
         except (WiseAleError, OSError) as error:
-            return ShardEnded("failed", reason=str(error))
+            return Ended("failed", str(error))
 
 
 def _embed(shard: Shard, request: Request, stop: Stop) -> int:
@@ -228,11 +192,3 @@ def _load(model: str, sha256: str) -> Codec:
 
 class _StoppedError(Exception):
     """Raised between two blocks of a shard that is to be given up."""
-
-
-def _ended(future: Future[ShardEnded]) -> ShardEnded:
-    if future.cancelled():
-        return ShardEnded("failed", reason="the cluster has gone: call again to continue")
-    if (error := future.exception()) is not None:
-        return ShardEnded("failed", reason=f"{type(error).__name__}: {error}".splitlines()[0])
-    return future.result()

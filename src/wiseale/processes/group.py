@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from datetime import timedelta
 
 import torch
@@ -15,6 +15,7 @@ from torch.distributed.rendezvous import rendezvous
 
 from wiseale.errors import ReportedByAnotherRankError, RunError, WiseAleError
 from wiseale.platform.signals import end_with_parent
+from wiseale.processes.heartbeat import Beats, watch_others
 from wiseale.processes.world import STORE, World, report_once
 
 _EXCHANGE_TIMEOUT = timedelta(minutes=5)  # for a rank that hangs; a rank that died is noticed at once
@@ -41,6 +42,11 @@ class Group:
         yield
         if not self._world.local_rank:
             self._store.set(ready, "1")
+
+    def beats(self) -> Beats:
+        """A connection to the store that does not wait for other uses of it."""
+        assert self._store is not None
+        return PrefixStore("beats", self._store.clone())  # type: ignore[attr-defined]
 
     def should_report(self) -> bool:
         """True on the first rank that asks, so that an error is reported once; rank 0 has a head start."""
@@ -69,7 +75,8 @@ def process_group(world: World, device: str) -> Iterator[Group]:
         reason = str(error).splitlines()[0]
         raise RunError(f"rank {world.rank} of {world.size} could not meet the others: {reason}") from None
     try:
-        yield group
+        with nullcontext() if launched else watch_others(world, group.beats()):
+            yield group
     except RuntimeError as error:
         if not _is_lost_connection(error):
             raise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import platform
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -61,9 +62,12 @@ class Outcome:
 def start(asked: TrainConfig, out: Path, display: Display) -> Outcome:
     """Train a new run in ``out``; anything wrong with the request is an error before anything is written.
 
-    With several processes each rank calls this; only rank 0 writes files and prints.
+    With several processes each rank calls this; only rank 0 writes files and prints. Started by ``torchrun`` with
+    ``--max-restarts``, which repeats the command after a failure, it resumes the run that is there.
     """
     world = from_environment()
+    if _is_elastic() and (out / "config.json").is_file():
+        return resume(out, display)
     if world.is_rank_0:
         refuse_existing(out)
     with report_once(world):
@@ -115,6 +119,11 @@ def resume(path: Path, display: Display) -> Outcome:
         changes = started.rounding_changes(_environment(resolved, dataset.fingerprint))
         notes = [*_edited(started, run), *_other_size(before.settings.processes or 1, world.size), *changes]
         return _run(work, RunRecord(resolved, work.facts), run, display, notes)
+
+
+def _is_elastic() -> bool:
+    """Whether torchrun starts this command again when a rank fails."""
+    return os.environ.get("TORCHELASTIC_MAX_RESTARTS", "0") != "0"
 
 
 def _as_rank(asked: TrainConfig, world: World) -> TrainConfig:
