@@ -27,6 +27,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="torture", description=__doc__.partition("\n")[0])
     parser.add_argument("--minutes", type=float, default=30.0, help="time for all groups together [30]")
     parser.add_argument("--groups", nargs="+", help="some of the groups only")
+    parser.add_argument("--quick", action="store_true", help="leave out groups whose trials take minutes")
     parser.add_argument("--most", type=int, default=10**9, help="trials of each group at the most")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--folder", type=Path, help="where to work and keep the journal [one in memory, if there is]")
@@ -45,7 +46,8 @@ def main() -> int:
     journal = folder / "journal.jsonl"
     results = [json.loads(line) for line in journal.read_text().splitlines()] if journal.exists() else []
     results = [result for result in results if result["seed"] == asked.seed]
-    goals = {name: min(asked.most, GROUPS[name].total(subjects)) for name in asked.groups or GROUPS}
+    chosen = asked.groups or [name for name, group in GROUPS.items() if not (asked.quick and group.slow)]
+    goals = {name: min(asked.most, GROUPS[name].total(subjects)) for name in chosen}
     deadline = time.monotonic() + 60 * asked.minutes
     with journal.open("a", encoding="utf-8") as file:
         while time.monotonic() < deadline:
