@@ -46,10 +46,10 @@ bench: setup
 results: setup
 	$(BIN)/python -m bench.paper $(FROM)
 
-# Kills, failing disks, damaged and hostile files; bounded by MINUTES, continued by the next call, figures at the end.
+# Kills, loss of power, failing disks, damaged and hostile files; bounded by MINUTES, continued by the next call, figures at the end.
 MINUTES ?= 60
 torture: setup
-	$(BIN)/python -m torture --minutes $(MINUTES)
+	$(BIN)/python -m torture --minutes $(MINUTES) --table torture/results.csv
 
 # requirements.lock again: the tested versions with the SHA-256 of each file, for releases.
 lock: setup

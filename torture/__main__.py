@@ -15,7 +15,10 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from functools import partial
 from pathlib import Path
+
+_BATCH_SECONDS = 60.0  # of processor time
 
 
 def main() -> int:
@@ -24,6 +27,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="torture", description=__doc__.partition("\n")[0])
     parser.add_argument("--minutes", type=float, default=30.0, help="time for all groups together [30]")
     parser.add_argument("--groups", nargs="+", help="some of the groups only")
+    parser.add_argument("--quick", action="store_true", help="leave out groups whose trials take minutes")
     parser.add_argument("--most", type=int, default=10**9, help="trials of each group at the most")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--folder", type=Path, help="where to work and keep the journal [one in memory, if there is]")
@@ -42,7 +46,8 @@ def main() -> int:
     journal = folder / "journal.jsonl"
     results = [json.loads(line) for line in journal.read_text().splitlines()] if journal.exists() else []
     results = [result for result in results if result["seed"] == asked.seed]
-    goals = {name: min(asked.most, GROUPS[name].total(subjects)) for name in asked.groups or GROUPS}
+    chosen = asked.groups or [name for name, group in GROUPS.items() if not (asked.quick and group.slow)]
+    goals = {name: min(asked.most, GROUPS[name].total(subjects)) for name in chosen}
     deadline = time.monotonic() + 60 * asked.minutes
     with journal.open("a", encoding="utf-8") as file:
         while time.monotonic() < deadline:
@@ -51,12 +56,14 @@ def main() -> int:
             number = counts[group]
             if number >= goals[group]:
                 break
-            fault = _try(group, number, subjects, asked.seed, folder)
-            results.append({"seed": asked.seed, "group": group, "number": number, "fault": fault})
-            file.write(json.dumps(results[-1]) + "\n")
+            count = min(GROUPS[group].batch, goals[group] - number)
+            for fault in _try_many(group, range(number, number + count), subjects, asked.seed, folder):
+                results.append({"seed": asked.seed, "group": group, "number": number, "fault": fault})
+                file.write(json.dumps(results[-1]) + "\n")
+                if fault:
+                    print(f"{group}:{number}: {fault}", flush=True)
+                number += 1
             file.flush()
-            if fault:
-                print(f"{group}:{number}: {fault}", flush=True)
     lines = table(results, {name: group.total(subjects) for name, group in GROUPS.items()})
     for name, *figures in lines:
         print(f"{name:22}", *(f"{figure:>9}" for figure in figures))
@@ -68,6 +75,20 @@ def main() -> int:
 def _default_folder() -> Path:
     memory = Path("/dev/shm")  # syncing costs nothing there, and the disk is spared
     return memory if memory.is_dir() and os.access(memory, os.W_OK) else Path(tempfile.gettempdir())
+
+
+def _try_many(group: str, numbers: range, subjects: object, seed: int, folder: Path) -> list[str | None]:
+    """What came of the trials; one that failed among others, or ended their process, is judged by itself."""
+    from torture.attempts import batch
+
+    def one(number: int) -> str | None:
+        return _try(group, number, subjects, seed, folder)
+
+    if len(numbers) == 1:
+        return [one(numbers[0])]
+    found = batch([partial(one, number) for number in numbers], folder, _BATCH_SECONDS)
+    faults = [one(number) if fault else None for number, fault in zip(numbers, found, strict=False)]
+    return faults if len(found) == len(numbers) else [*faults, one(numbers[len(found)])]
 
 
 def _try(group: str, number: int, subjects: object, seed: int, folder: Path, keep: bool = False) -> str | None:

@@ -6,6 +6,7 @@ A fork of a process that has imported everything takes milliseconds where a new 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import random
 import resource
@@ -79,8 +80,13 @@ def forked(
     seconds: float = PATIENCE_SECONDS,
     gigabytes: float = 4.0,
 ) -> Ending:
-    """Do some work in a forked process with so much time, and so much memory on top of what it has now."""
+    """Do some work in a forked process with so much time, and so much memory on top of what it has now.
+
+    In a process that :func:`batch` has forked for many trials, it is done there, under that process's limits.
+    """
     out, err = folder / ".stdout", folder / ".stderr"
+    if _in_batch:
+        return _here(work, folder, prepare)
     child = os.fork()
     if child == 0:
         code = 1
@@ -105,6 +111,58 @@ def forked(
             os._exit(code)
     code = _wait(child, seconds)
     texts = [path.read_text(errors="replace") if path.exists() else "" for path in (out, err)]
+    for path in (out, err):
+        path.unlink(missing_ok=True)
+    return Ending(code, *texts)
+
+
+_in_batch = False
+
+
+def batch(trials: Sequence[Callable[[], str | None]], folder: Path, seconds: float) -> list[str | None]:
+    """What came of trials done one after another in a single forked process: much cheaper than a fork for each.
+
+    The list is shorter than the trials where one of them has ended the process or taken too long.
+    """
+    results = folder / "batch.jsonl"
+    results.unlink(missing_ok=True)
+
+    def work() -> None:
+        global _in_batch
+        _in_batch = True
+        with results.open("w", encoding="utf-8") as file:
+            for trial in trials:
+                file.write(json.dumps(trial()) + "\n")
+                file.flush()
+
+    forked(work, folder, seconds=seconds)
+    return [json.loads(line) for line in results.read_text(encoding="utf-8").splitlines()]
+
+
+def _here(work: Callable[[], object], folder: Path, prepare: Callable[[], None]) -> Ending:
+    out, err = folder / ".stdout", folder / ".stderr"
+    kept, streams, code = (os.dup(1), os.dup(2)), (sys.stdout, sys.stderr), 1
+    try:
+        for stream, path in ((1, out), (2, err)):
+            opened = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            os.dup2(opened, stream)
+            os.close(opened)
+        sys.stdout, sys.stderr = (os.fdopen(stream, "w", closefd=False) for stream in (1, 2))
+        prepare()
+        work()
+        code = 0
+    except SystemExit as ended:
+        code = ended.code if isinstance(ended.code, int) else 0 if ended.code is None else 1
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        sys.stdout, sys.stderr = streams
+        for stream, descriptor in zip((1, 2), kept, strict=True):
+            os.dup2(descriptor, stream)
+            os.close(descriptor)
+    texts = [path.read_text(errors="replace") for path in (out, err)]
     for path in (out, err):
         path.unlink(missing_ok=True)
     return Ending(code, *texts)

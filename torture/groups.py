@@ -21,10 +21,18 @@ Trial = Callable[[Subjects, Draws, Path], str | None]
 
 @dataclass(frozen=True)
 class Group:
-    """Trials of one kind; ``goal`` is how many a full run makes, or a function that counts all there are."""
+    """Trials of one kind.
+
+    Attributes:
+        goal: how many a full run makes, or a function that counts all there are.
+        slow: whether a trial takes minutes.
+        batch: how many may be done in one forked process: more than 1 where trials only call commands.
+    """
 
     trial: Trial
     goal: int | Callable[[Subjects], int]
+    batch: int = 1
+    slow: bool = False
 
     def total(self, subjects: Subjects) -> int:
         """How many trials a full run makes."""
@@ -35,19 +43,19 @@ GROUPS = {
     "random kills": Group(kills.random_trial, 100),
     "double kills": Group(kills.double_trial, 40),
     "kills at file events": Group(kills.event_trial, kills.event_count),
-    "kills of two ranks": Group(kills.ranks_trial, 20),
+    "kills of two ranks": Group(kills.ranks_trial, 20, slow=True),
     "signals": Group(kills.stop_trial, 40),
     "power loss": Group(power_trials.trial, lambda subjects: len(power_trials.make_states(subjects))),
     "failing disk": Group(disk.trial, 280),
-    "damaged runs": Group(damage.run_trial, 240),
-    "damaged finished runs": Group(damage.finished_trial, 240),
+    "damaged runs": Group(damage.run_trial, 240, batch=10),
+    "damaged finished runs": Group(damage.finished_trial, 240, batch=10),
     "damaged packs": Group(damage.pack_trial, 120),
-    "hostile models": Group(hostile.model_trial, 2800),
-    "hostile settings": Group(hostile.settings_trial, 1700),
-    "hostile data": Group(hostile.data_trial, 2500),
+    "hostile models": Group(hostile.model_trial, 2800, batch=40),
+    "hostile settings": Group(hostile.settings_trial, 1700, batch=20),
+    "hostile data": Group(hostile.data_trial, 2500, batch=40),
     "concurrent writers": Group(writers.writers_trial, 20),
-    "contention": Group(contention.trial, 5),
-    "soak": Group(writers.soak_trial, 6),
+    "contention": Group(contention.trial, 5, slow=True),
+    "soak": Group(writers.soak_trial, 6, slow=True),
 }
 
 

@@ -2,7 +2,7 @@
 
 torch's threads meet many times in every training step. By default OpenMP lets those that arrive first spin, which on a
 machine with other programs takes the processor away from the thread they wait for: with two threads a step took 12 to
-37 times as long as with one, and 0.7 to 1.4 times as long once waiting threads sleep (docs/performance.md).
+37 times as long as with one, and 0.3 to 1.4 times as long once waiting threads sleep (docs/decisions/0024).
 """
 
 from __future__ import annotations

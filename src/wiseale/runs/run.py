@@ -179,12 +179,16 @@ def _processes(count: int) -> str:
 
 
 def _require_memory(resolved: TrainConfig, dataset: Dataset) -> None:
-    """An error where weights, gradients, Adam's two moments, and the copies for checkpoints do not fit in memory."""
+    """An error where training does not fit in memory.
+
+    It takes the weights eight times: themselves, their gradients, Adam's two moments, the best so far, and the copy of
+    weights and moments that is being saved.
+    """
     assert resolved.network and resolved.likelihood and resolved.latent_dim  # noqa: PT018
     size = (dataset.x_shape, resolved.latent_dim)
     weights = ModelConfig(resolved.network, resolved.likelihood, resolved.objective, *size).bytes()
     what = f"training network {resolved.network} with a latent dimension of {resolved.latent_dim}"
-    require_memory(6 * weights, what, "choose smaller sizes")
+    require_memory(8 * weights, what, "choose smaller sizes")
 
 
 def _use_threads(resolved: TrainConfig) -> None:
