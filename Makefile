@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup demo test check lint types slow docs bench results torture lock clean
+.PHONY: setup demo test check lint types slow docs bench results zoo torture lock clean
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -45,6 +45,10 @@ bench: setup
 # docs/results and the tables of docs/choosing.md again; FROM: directories of `wiseale reproduce` to add first.
 results: setup
 	$(BIN)/python -m bench.paper $(FROM)
+
+# src/wiseale/zoo again from finished runs of the zoo's datasets: make zoo FROM="RUN …"
+zoo: setup
+	$(BIN)/python -m bench.zoo $(FROM)
 
 # Kills, failing disks, damaged and hostile files; bounded by MINUTES, continued by the next call, figures at the end.
 MINUTES ?= 60
