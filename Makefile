@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup demo test check lint types slow docs bench results torture lock clean
+.PHONY: setup demo test check lint types slow docs bench results zoo torture lock dist clean
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -46,6 +46,10 @@ bench: setup
 results: setup
 	$(BIN)/python -m bench.paper $(FROM)
 
+# src/wiseale/zoo again from finished runs of the zoo's datasets: make zoo FROM="RUN …"
+zoo: setup
+	$(BIN)/python -m bench.zoo $(FROM)
+
 # Kills, loss of power, failing disks, damaged and hostile files; bounded by MINUTES, continued by the next call, figures at the end.
 MINUTES ?= 60
 torture: setup
@@ -54,6 +58,10 @@ torture: setup
 # requirements.lock again: the tested versions with the SHA-256 of each file, for releases.
 lock: setup
 	$(BIN)/python -m release.lock
+
+# dist/: sdist and wheel of the commit, built twice; a difference is an error. docs/releasing.md is the checklist.
+dist: setup
+	$(BIN)/python -m release.dist
 
 clean:
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache docs/_build docs/gallery

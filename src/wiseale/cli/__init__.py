@@ -35,6 +35,7 @@ COMMANDS = {
     "explore": "Move through a latent space in the browser; compare runs; or write the page as one file.",
     "impute": "Write a table with its missing cells filled by a trained model.",
     "export": "Write a trained model as ONNX or as a model directory, with its card.",
+    "zoo": "List the trained models that come with wiseale (zoo:NAME).",
     "cache": "List what the cache folder holds, or clean it.",
     "info": "Print versions, cores, folders, accelerators and the state of the kernels.",
 }

@@ -7,10 +7,11 @@ from pathlib import Path
 import click
 
 from wiseale.cli.embed import OUT
+from wiseale.cli.places import MODEL
 
 
 @click.command()
-@click.argument("model", type=click.Path(path_type=Path))
+@click.argument("model", type=MODEL)
 @click.argument("codes")
 @OUT
 def command(model: Path, codes: str, out: Path) -> int:

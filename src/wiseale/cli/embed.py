@@ -9,6 +9,7 @@ import click
 
 from wiseale.cli.data_argument import DATA
 from wiseale.cli.options import cluster_option, spelled_as_options
+from wiseale.cli.places import MODEL
 from wiseale.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ UNSEEN = click.option(
 
 
 @click.command()
-@click.argument("model", type=click.Path(path_type=Path))
+@click.argument("model", type=MODEL)
 @click.argument("data", type=DATA)
 @click.option(
     *("-o", "--out"),

@@ -9,11 +9,12 @@ from pathlib import Path
 import click
 
 from wiseale.cli.data_argument import DATA
+from wiseale.cli.places import MODEL
 from wiseale.errors import ConfigError
 
 
 @click.command()
-@click.argument("models", type=click.Path(path_type=Path), nargs=-1, required=True, metavar="RUN|MODEL...")
+@click.argument("models", type=MODEL, nargs=-1, required=True, metavar="RUN|MODEL|zoo:NAME...")
 @click.option("--data", type=DATA, help="other rows to show (default: the run's own test or held-out rows)")
 @click.option("--data-root", type=click.Path(path_type=Path), help="where datasets lie [default: $WISEALE_DATA]")
 @click.option("--most", type=int, help="rows to show at the most [default: 50,000; 10,000 with --html]")
@@ -34,7 +35,7 @@ def command(
     """Explore the latent space of up to four runs or models on a page in the browser.
 
     Move through the codes and see them decoded, compare runs row by row, drop rows of your own. A comparison's
-    directory shows the first seed of each of its systems.
+    directory shows the first seed of each of its systems; `wiseale zoo` lists models that are installed with wiseale.
     """
     if most is not None and most < 2:
         raise ConfigError(f"--most must be at least 2, got {most}")
@@ -45,11 +46,14 @@ def command(
     from wiseale.explorer import html as single_file
     from wiseale.explorer.opening import MOST_ROWS, choose_rows, expand, open_models
     from wiseale.explorer.session import make_session
+    from wiseale.explorer.zoo_rows import shown_dataset, stored_rows
 
     with loading_bar() as loading:
         most = most or (MOST_ROWS if html is None else single_file.MOST_ROWS)
         opened = open_models(expand(models))
-        shown = choose_rows(opened, data, data_root, most, loading)
+        data = data or shown_dataset(opened)
+        stored = stored_rows(opened) if data is None else None
+        shown = stored or choose_rows(opened, data, data_root, most, loading)
     with loading_bar("encoding") as encoding:
         session = make_session(opened, shown, encoding)
     if html is not None:

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import click
 
+from wiseale.cli.places import MODEL
 from wiseale.errors import ModelFileError
 
 
 @click.command()
-@click.argument("model", type=click.Path(path_type=Path))
+@click.argument("model", type=MODEL)
 @click.option("--format", "form", type=click.Choice(["onnx", "model"]), required=True, help="what to write")
 @click.option("-o", "--out", type=click.Path(path_type=Path), required=True, help="directory to write")
 def command(model: Path, form: str, out: Path) -> int:

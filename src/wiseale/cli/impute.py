@@ -7,10 +7,11 @@ from pathlib import Path
 import click
 
 from wiseale.cli.embed import UNSEEN
+from wiseale.cli.places import MODEL
 
 
 @click.command()
-@click.argument("model", type=click.Path(path_type=Path))
+@click.argument("model", type=MODEL)
 @click.argument("data")
 @click.option("-o", "--out", type=click.Path(path_type=Path), required=True, help="file to write: .csv or .parquet")
 @UNSEEN

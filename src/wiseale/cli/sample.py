@@ -7,10 +7,11 @@ from pathlib import Path
 import click
 
 from wiseale.cli.embed import OUT
+from wiseale.cli.places import MODEL
 
 
 @click.command()
-@click.argument("model", type=click.Path(path_type=Path))
+@click.argument("model", type=MODEL)
 @click.option("-n", "n", type=click.IntRange(1), default=100, show_default=True, help="how many")
 @OUT
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="the same seed, the same samples")

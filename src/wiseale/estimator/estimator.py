@@ -258,6 +258,20 @@ class AutoEncoder(ChecksInput, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         refuse_to_replace(directory)
         save_model(directory, self._codec.model, self._codec.model_config)
 
+    def push_to_hub(
+        self, repo: str, *, private: bool = False, message: str = "Upload a wiseale model", token: str | None = None
+    ) -> str:
+        """Upload the model and its card to ``owner/name`` on the Hugging Face Hub (extra ``[hub]``).
+
+        Returns ``hf://owner/name@commit``, from which :func:`wiseale.load` loads exactly this model. Without a
+        ``token`` the one of ``hf auth login`` is used.
+        """
+        from wiseale.models.hub import push
+
+        check_is_fitted(self)
+        codec = self._codec
+        return push(repo, codec.model, codec.model_config, private=private, message=message, token=token)
+
     @property
     def model_(self) -> Any:
         """The trained model."""

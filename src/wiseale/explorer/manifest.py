@@ -24,6 +24,7 @@ def manifest(session: Session) -> dict[str, Any]:
         "split": shown.split,
         "n": len(shown.rows),
         "available": shown.available,
+        "originals": not shown.codes,
         "numbers": shown.numbers.tolist() if (shown.numbers != np.arange(len(shown.numbers))).any() else None,
         "observation": {
             "kind": observation.kind,
@@ -99,7 +100,7 @@ def _finite(value: float | None) -> float | None:
 
 
 def _thumbnail_shape(session: Session) -> tuple[int, ...]:
-    if session.observation.kind == "table":
+    if not len(session.thumbnail_rows):
         return ()
     return session.observation.thumbnails(session.x(session.thumbnail_rows[:1])).shape[1:]
 

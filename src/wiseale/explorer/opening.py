@@ -14,7 +14,7 @@ from wiseale.data.dataset import Progress
 from wiseale.errors import DataError, RunError
 from wiseale.evaluation.encoded import read_as_cells
 from wiseale.experiments.comparison import read_comparison
-from wiseale.models.inference import Codec, open_codec
+from wiseale.models.inference import Codec, Codes, open_codec
 from wiseale.randomness import permutation
 from wiseale.runs.directory import RunDirectory
 from wiseale.training.plan import split_rows
@@ -29,11 +29,20 @@ Indices = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Opened:
-    """A model to explore: its name on the page, and its run directory, None where a model directory was given."""
+    """A model to explore: its name on the page, and its run directory, None where a model directory was given.
+
+    ``path`` is the model directory, where there is no run.
+    """
 
     name: str
     codec: Codec
     run: RunDirectory | None
+    path: Path | None = None
+
+    @property
+    def evaluated(self) -> RunDirectory | None:
+        """The directory whose ``evaluation.json`` says what was measured: the run, or a model of the zoo."""
+        return self.run or (RunDirectory(self.path) if self.path else None)
 
 
 @dataclass(frozen=True)
@@ -50,6 +59,7 @@ class ShownRows:
         circular: period of each factor that wraps around.
         learned_from: whether the first run was trained on a row, (n,), where rows of both kinds are shown.
         trained_on: for each run, how many of these rows it was trained on; None where that is not known.
+        codes: for each run, the codes of these rows, where the rows themselves are not at hand; else empty.
     """
 
     rows: Rows
@@ -61,6 +71,7 @@ class ShownRows:
     circular: Mapping[str, float]
     trained_on: tuple[int | None, ...]
     learned_from: npt.NDArray[np.bool_] | None = None
+    codes: tuple[Codes, ...] = ()
 
 
 def expand(paths: Sequence[Path]) -> list[Path]:
@@ -86,7 +97,7 @@ def open_models(paths: Sequence[Path]) -> list[Opened]:
     opened = []
     for path, name in zip(paths, _names(paths), strict=True):
         is_run = (path / "model").is_dir()
-        opened.append(Opened(name, open_codec(path), RunDirectory.open(path) if is_run else None))
+        opened.append(Opened(name, open_codec(path), RunDirectory.open(path) if is_run else None, path))
     shapes = {model.codec.model.x_shape for model in opened}
     if len(shapes) > 1:
         raise DataError(f"the models take rows of different shapes ({', '.join(map(str, shapes))}): explore them apart")

@@ -81,7 +81,7 @@ class _Routes:
 
     async def original(self, request: Request) -> Response:
         row = request.path_params["row"]
-        if row >= len(self._session.shown.rows):
+        if row >= len(self._session.shown.rows) or self._session.shown.codes:
             raise HTTPException(404)
         return _binary(self._session.x(np.array([row])).astype("<f4").tobytes())
 

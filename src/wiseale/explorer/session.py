@@ -149,19 +149,24 @@ class Session:
     @cached_property
     def measures(self) -> tuple[Measure, ...]:
         """What `wiseale evaluate` found, side by side."""
-        return measures_of([run.opened.run for run in self.runs])
+        return measures_of([run.opened.evaluated for run in self.runs])
 
     @cached_property
     def thumbnail_rows(self) -> npt.NDArray[np.int64]:
-        """The rows that have small pictures; none for tables."""
-        return self._spread(0 if self.observation.kind == "table" else THUMBNAILS)
+        """The rows that have small pictures; none for tables, and none where only codes are at hand."""
+        return self._spread(0 if self.observation.kind == "table" or self.shown.codes else THUMBNAILS)
 
     def thumbnails(self) -> npt.NDArray[np.uint8]:
         """Small pictures of :attr:`thumbnail_rows`."""
         return self.observation.thumbnails(self.x(self.thumbnail_rows))
 
     def x(self, rows: npt.NDArray[np.int64]) -> Values:
-        """Shown rows in the user's units, (n, *x_shape); of a table their entries."""
+        """Shown rows in the user's units, (n, *x_shape); of a table their entries.
+
+        Where only codes are at hand, the first run's reconstructions: they give ranges, and are not shown as originals.
+        """
+        if self.shown.codes:
+            return self.codec.decode(self.runs[0].codes.mu[rows]).astype(np.float32)
         return _in_user_units(self.codec, self.shown.rows.x[rows])
 
     def _spread(self, most: int) -> npt.NDArray[np.int64]:
@@ -173,9 +178,13 @@ Progress = Callable[[int, int | None], None]
 
 
 def make_session(models: Sequence[Opened], shown: ShownRows, progress: Progress | None = None) -> Session:
-    """Encode the rows under each model."""
+    """Encode the rows under each model, unless their codes are stored."""
     runs, n = [], len(shown.rows)
     for number, model in enumerate(models):
+        if shown.codes:
+            codes = _joined([shown.codes[number]])
+            runs.append(ShownRun(model, codes, principal_plane(codes.mu) if codes.mu.shape[1] > 1 else None))
+            continue
         parts = []
         for block in model.codec.blocks(n):
             parts.append(model.codec.encode(shown.rows.x[block], error=True))

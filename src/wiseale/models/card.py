@@ -14,6 +14,8 @@ from wiseale.models.model_file import ModelConfig
 from wiseale.models.onnx import Exported
 from wiseale.objectives import make_objective
 
+_PLACE = "path/to/this/directory"
+
 
 @dataclass(frozen=True)
 class Provenance:
@@ -46,8 +48,10 @@ class Provenance:
         return {name: value for name, value in self.measures.items() if value is not None}
 
 
-def model_card(name: str, model_config: ModelConfig, known: Provenance, onnx: Exported | None = None) -> str:
-    """The card's whole text."""
+def model_card(
+    name: str, model_config: ModelConfig, known: Provenance, onnx: Exported | None = None, place: str = _PLACE
+) -> str:
+    """The card's whole text; ``place`` is what users load the model from."""
     objective, _ = config.parse_spec(model_config.objective)
     parts = [
         _header(name, objective, known, onnx),
@@ -60,7 +64,7 @@ def model_card(name: str, model_config: ModelConfig, known: Provenance, onnx: Ex
         "## Training data\n\n" + _table(_data_facts(model_config, known)),
         "## Training\n\n" + _training(known),
         "## Evaluation\n\n" + _evaluation(known),
-        "## How to use it\n\n" + (_onnx_usage(model_config, onnx) if onnx else _USAGE),
+        "## How to use it\n\n" + (_onnx_usage(model_config, onnx) if onnx else _USAGE.replace(_PLACE, place)),
     ]
     return "\n\n".join(parts) + "\n"
 

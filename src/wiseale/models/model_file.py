@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -110,12 +110,26 @@ class ModelConfig:
 
 
 def save_model(
-    directory: Path, model: Model, model_config: ModelConfig, beside: Mapping[str, str] | None = None
+    directory: Path,
+    model: Model,
+    model_config: ModelConfig,
+    beside: Mapping[str, str] | None = None,
+    *,
+    half: bool = False,
+    fill_further: Callable[[Path], None] | None = None,
 ) -> None:
-    """Write a model directory, at once; ``beside`` are further text files by name, such as its card."""
+    """Write a model directory, at once; ``beside`` are further text files by name, such as its card.
+
+    ``half`` stores weights in float16; they are read as float32. ``fill_further`` writes files of its own into the
+    directory, which the manifest lists as well.
+    """
 
     def fill(temporary: Path) -> None:
         state = {name: tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
+        if half:
+            state = {name: t.half() if t.dtype == torch.float32 else t for name, t in state.items()}
+        if fill_further is not None:
+            fill_further(temporary)
         write_tensors(temporary / WEIGHTS, state)
         settings = {"format": FORMAT, "version": VERSION, **asdict(model_config)}
         (temporary / CONFIG).write_text(to_json(settings), encoding="utf-8")
@@ -167,7 +181,7 @@ def load_model(path: Path, sha256: str | None = None) -> tuple[Model, ModelConfi
     if sha256 is not None and sha256.lower() != (found := model_digest(directory)):
         raise ModelFileError(f"{directory} is not the model asked for: its manifest.json has the SHA-256 {found}")
     verify_file(directory, CONFIG, sums)
-    model_config = _read_config(directory / CONFIG)
+    model_config = read_config(directory / CONFIG)
     try:
         wanted = model_config.headers()
         needed = (directory / WEIGHTS).stat().st_size if (directory / WEIGHTS).is_file() else 0
@@ -214,7 +228,8 @@ def _refuse_useless(path: Path, state: Mapping[str, Tensor]) -> None:
         raise ModelFileError(f"{path} holds a scale of 0 or below in units.scale: no code can be computed")
 
 
-def _read_config(path: Path) -> ModelConfig:
+def read_config(path: Path) -> ModelConfig:
+    """The settings in a model's config.json, of this version or an earlier one."""
     try:
         settings = parse_table(read_text(path, _MAX_CONFIG_BYTES))
         kind, version = settings.pop("format"), settings.pop("version")

@@ -75,7 +75,7 @@ def _panel(term: str, lines: Mapping[str, Points], x: int) -> str:
             across_at, down_at = drawn.split(",")
             parts.append(f'<circle cx="{across_at}" cy="{down_at}" r="2.5" fill="{colour}"/>')
         parts.append(
-            f'<text x="{x + _WIDTH - 8}" y="{13 + 12 * number}" text-anchor="end" fill="{colour}">{part}</text>'
+            f'<text x="{x + _WIDTH - 8 - 48 * (1 - number)}" y="13" text-anchor="end" fill="{colour}">{part}</text>'
         )
     return "".join(parts)
 

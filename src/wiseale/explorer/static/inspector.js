@@ -55,7 +55,7 @@ export function watchInspector(app) {
     }
     byId("row-title").textContent = `Row ${app.rowNumber(row)}`;
     const errors = app.runs.map((run) => `${app.runs.length > 1 ? `${run.letter}: ` : ""}${short(run.error[row])}`).join(", ");
-    const note = original ? "" : " The original of this row is not in this file.";
+    const note = original ? "" : " The original of this row is not kept here.";
     byId("row-facts").textContent = `${app.factsOf(row)}${app.factsOf(row) ? " · " : ""}squared error ${errors}.${note}`;
   }
 

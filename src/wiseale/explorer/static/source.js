@@ -27,7 +27,7 @@ export async function httpSource() {
     geometry: (run) => (run === 0 ? first : floats(`geometry/${run}`)),
     colouring: (number) => floats(`colouring/${number}`),
     contours: (run, axes) => json(`contours/${run}/${axes}`),
-    original: (row) => floats(`original/${row}`),
+    original: async (row) => (manifest.originals ? floats(`original/${row}`) : null),
     thumbnails: async () => new Uint8Array(await (await ask("thumbnails")).arrayBuffer()),
     decode: (run, codes) => floats(`decode/${run}`, { method: "POST", body: codes }),
     ownRows: (run, content, suffix) => json(`own/${run}/${suffix}`, { method: "POST", body: content }),
