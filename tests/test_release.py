@@ -21,6 +21,7 @@ def test_the_version_is_said_once_and_repeated_right():
     assert re.search(r"^## \[Unreleased\]", (ROOT / "CHANGELOG.md").read_text(), re.M)
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="needs the repository: the build starts from a commit")
 def test_two_builds_have_the_same_bytes_and_the_wheel_is_whole(tmp_path, monkeypatch):
     monkeypatch.chdir(ROOT)
