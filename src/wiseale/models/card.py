@@ -80,7 +80,7 @@ _USAGE = """```python
 from wiseale import load
 
 est = load("path/to/this/directory")
-codes = est.transform(X)            # posterior means
+codes = est.transform(X)  # posterior means
 X_hat = est.inverse_transform(codes)
 errors = est.reconstruction_error(X)
 ```
