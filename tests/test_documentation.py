@@ -64,3 +64,8 @@ def test_commands_on_a_page_exist_with_their_options(page):
         known = {name for option in command.params for name in (*option.opts, *option.secondary_opts)}
         given = {word.partition("=")[0] for word in words if re.match(r"--?[a-z]", word)}
         assert given <= known, f"unknown options {given - known} in: wiseale {line}"
+
+
+def test_no_page_has_the_name_of_one_that_sphinx_writes():
+    """Sphinx's own search.html and genindex.html would replace it without a warning."""
+    assert {page.stem for page in PAGES} & {"search", "genindex", "py-modindex"} == set()
