@@ -240,16 +240,19 @@ class AutoEncoder(ChecksInput, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         labels: Any = None,
         *,
         html: str | os.PathLike[str] | None = None,
+        widget: bool = False,
         port: int = 0,
         browser: bool = True,
-    ) -> None:
+    ) -> Any:
         """Open the latent-space explorer on X in the browser until Ctrl-C, or write it to the file ``html``.
 
+        ``widget=True`` returns it for a notebook instead (extra ``[notebook]``); ``selected`` holds the selected rows.
         ``labels`` colour the map: one value for each row, or several by name (``{"class": y, "age": ages}``).
         """
         x = self._validated(X)
         with as_value_error():
-            explore(self._codec, x, labels, html=None if html is None else Path(html), port=port, browser=browser)
+            path = None if html is None else Path(html)
+            return explore(self._codec, x, labels, html=path, widget=widget, port=port, browser=browser)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a model directory, without pickle; :func:`wiseale.load` and the command line read it."""

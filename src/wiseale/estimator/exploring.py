@@ -15,13 +15,22 @@ from wiseale.models.inference import Codec
 
 
 def explore(
-    codec: Codec, x: Array, labels: Any = None, *, html: Path | None = None, port: int = 0, browser: bool = True
-) -> None:
-    """Serve the explorer of these rows until Ctrl-C, or write it to one file."""
-    if html is None and not all(importlib.util.find_spec(name) for name in ("starlette", "uvicorn")):
+    codec: Codec,
+    x: Array,
+    labels: Any = None,
+    *,
+    html: Path | None = None,
+    widget: bool = False,
+    port: int = 0,
+    browser: bool = True,
+) -> Any:
+    """Serve the explorer of these rows until Ctrl-C, or write it to one file, or return it as a notebook's widget."""
+    if widget and importlib.util.find_spec("anywidget") is None:
+        raise ConfigError("the explorer's widget needs a package that is missing: pip install 'wiseale[notebook]'")
+    if html is None and not widget and not all(importlib.util.find_spec(name) for name in ("starlette", "uvicorn")):
         raise ConfigError("the explorer's server needs packages that are missing: pip install 'wiseale[explore]'")
 
-    from wiseale.explorer.html import write_page
+    from wiseale.explorer.html import page, write_page
     from wiseale.explorer.opening import Opened, ShownRows
     from wiseale.explorer.session import make_session
 
@@ -31,7 +40,11 @@ def explore(
     session = make_session([Opened("AutoEncoder", codec, None)], shown)
     if html is not None:
         write_page(session, html)
-        return
+        return None
+    if widget:
+        from wiseale.estimator.explorer_widget import ExplorerWidget
+
+        return ExplorerWidget(page=page(session))
 
     from wiseale.explorer.serving import serve
 
@@ -43,6 +56,7 @@ def explore(
             webbrowser.open(url)
 
     serve(session, "127.0.0.1", port, ready)
+    return None
 
 
 def _factors(labels: Any, n: int) -> dict[str, Array]:

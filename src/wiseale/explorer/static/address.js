@@ -18,6 +18,7 @@ export function writeAddress(state) {
   for (const pin of state.pins) parts.append("pin", `${pin.run}:${pin.row}:${rounded(pin.z)}`);
   if (state.selection.count && state.selection.count <= MOST_ROWS) parts.set("rows", rowsOf(state.selection).join(","));
   if (state.theme !== "auto") parts.set("theme", state.theme);
+  if (location.protocol === "about:") return; // in a notebook's frame, which has no address
   history.replaceState(null, "", `#${parts.toString().replaceAll("%2C", ",").replaceAll("%3A", ":")}`);
 }
 

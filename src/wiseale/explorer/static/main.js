@@ -12,6 +12,7 @@ import { watchInspector } from "./inspector.js";
 import { watchPins } from "./pins.js";
 import { watchDetails } from "./details.js";
 import { watchLegend } from "./legend.js";
+import { watchFrame } from "./frame.js";
 import { watchOwnRows } from "./own_rows.js";
 import { watchToolbar } from "./toolbar.js";
 import { grouped } from "./numbers.js";
@@ -40,6 +41,7 @@ async function start() {
   watchDetails(app);
   watchLegend(app);
   watchOwnRows(app);
+  watchFrame(app);
   for (const [part, keys] of Object.entries(REDRAW)) {
     store.watch(keys, () => app.panels.forEach((panel) => panel.invalidate(part)));
   }
