@@ -8,10 +8,10 @@ import sys
 
 from bench.table import keep
 
-_NAMES = ("training", "kernel", "ranks", "evaluation", "memory", "data", "explorer", "synthetic")
+_NAMES = ("training", "kernel", "ranks", "evaluation", "memory", "data", "explorer")
 BENCHMARKS = {name: f"bench.{name}" for name in _NAMES}
 
-LONG = ("quality", "collapse", "impute")
+LONG = ("quality", "collapse", "impute", "synthetic")
 """Benchmarks of many minutes or hours, resumable, with options of their own; not part of "all"."""
 
 

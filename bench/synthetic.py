@@ -1,6 +1,6 @@
 """Synthetic rows of real mixed tables, beside TVAE (the package ``ctgan``): how near they come to rows held out.
 
-``python -m bench synthetic [--quick]``: models with default settings are fitted on 70 % of the complete rows (TVAE
+``python -m bench synthetic``: models with default settings are fitted on 70 % of the complete rows (TVAE
 takes no missing cells), and ten times as many rows are drawn as are held out. Columns of numbers are compared with the
 held-out rows by the Kolmogorov–Smirnov distance, categories by total variation (half the sum of differences of the
 levels' shares), pairs of columns by the mean difference of correlations, levels as columns of 0 and 1. The rows fitted
@@ -9,10 +9,13 @@ show what a perfect copy would reach.
 
 from __future__ import annotations
 
+import argparse
 import itertools
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from statistics import mean, stdev
 
 import numpy as np
@@ -22,13 +25,15 @@ from scipy import stats
 from sklearn.model_selection import train_test_split
 
 from bench.impute import is_number
+from bench.kept_rows import append_row, read_rows
 from bench.mixed_tables import TABLES
-from bench.table import Table
+from bench.table import RESULTS, Table, keep
 from wiseale import AutoEncoder
 from wiseale.estimator.tables import learn_cells
 
 NAMES = ("penguins", "cars")
 TIMES = 10
+CSV = RESULTS / "synthetic.csv"
 
 Model = Callable[[pd.DataFrame, int, int], pd.DataFrame]
 """Rows to fit, number of rows to draw, seed → synthetic rows."""
@@ -74,32 +79,74 @@ def distances(real: pd.DataFrame, made: pd.DataFrame) -> tuple[float, float, flo
     return ks, variation, float(np.abs(found).mean())
 
 
-def measure(*, quick: bool = False) -> list[Table]:
-    """One row per table and model."""
-    seeds = range(1 if quick else 5)
+@dataclass(frozen=True)
+class Distances:
+    """One line of the CSV file: how far a model's rows are from those held out."""
+
+    table: str
+    model: str
+    seed: int
+    numbers: float
+    categories: float
+    correlations: float
+    cpu_seconds: float
+
+
+def measure(table: str, model: str, seed: int) -> Distances:
+    """Fit on one split of a table, draw, and compare."""
+    frame = TABLES[table]()
+    complete = frame[list(learn_cells(frame).schema.names)].dropna().reset_index(drop=True)
+    train, test = train_test_split(complete, test_size=0.3, random_state=seed)
+    torch.set_num_threads(1)
+    started = time.process_time()
+    made = MODELS[model](train.reset_index(drop=True), TIMES * len(test), seed)
+    seconds = time.process_time() - started
+    return Distances(table, model, seed, *distances(test, made), seconds)
+
+
+def summary(kept: Sequence[Distances]) -> Table:
+    """One row per table and model; of the seeds that every model has."""
     rows: list[tuple[str | float, ...]] = []
-    for name in NAMES:
-        frame = TABLES[name]()
-        complete = frame[list(learn_cells(frame).schema.names)].dropna().reset_index(drop=True)
-        for title, model in MODELS.items():
-            found, seconds = [], []
-            for seed in seeds:
-                train, test = train_test_split(complete, test_size=0.3, random_state=seed)
-                torch.set_num_threads(1)
-                started = time.process_time()
-                made = model(train.reset_index(drop=True), TIMES * len(test), seed)
-                seconds.append(time.process_time() - started)
-                found.append(distances(test, made))
-                print(name, title, seed, *(f"{value:.3f}" for value in found[-1]), f"{seconds[-1]:.1f} s", flush=True)
-            spread = [value for one in zip(*found, strict=True) for value in (mean(one), _spread(one))]
-            rows.append((name, title, *spread, mean(seconds)))
+    for table in dict.fromkeys(one.table for one in kept):
+        seeds = set.intersection(*({o.seed for o in kept if (o.table, o.model) == (table, m)} for m in MODELS))
+        for model in MODELS if seeds else ():
+            mine = [one for one in kept if (one.table, one.model) == (table, model) and one.seed in seeds]
+            measures = [[getattr(one, name) for one in mine] for name in ("numbers", "categories", "correlations")]
+            spread = [value for values in measures for value in (mean(values), _spread(values))]
+            rows.append((table, model, len(seeds), *spread, mean(one.cpu_seconds for one in mine)))
     caption = (
-        f"Synthetic rows against rows held out, means over {len(seeds)} seeds with the standard deviation between "
-        "them; less is better. CPU seconds are those of fitting and drawing on one thread."
+        "Synthetic rows against rows held out, means over the seeds with the standard deviation between them; less is "
+        "better. CPU seconds are those of fitting and drawing on one thread."
     )
-    titles = ("table", "model", "numbers (KS)", "±", "categories (TV)", "±", "correlations", "±", "CPU seconds")
-    return [Table("synthetic", caption, titles, tuple(rows))]
+    titles = (
+        "table",
+        "model",
+        "seeds",
+        "numbers (KS)",
+        "±",
+        "categories (TV)",
+        "±",
+        "correlations",
+        "±",
+        "CPU seconds",
+    )
+    return Table("synthetic", caption, titles, tuple(rows))
 
 
-def _spread(values: tuple[float, ...]) -> float:
+def _spread(values: Sequence[float]) -> float:
     return stdev(values) if len(values) > 1 else 0.0
+
+
+def main(words: list[str]) -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench synthetic", description=__doc__.splitlines()[0])
+    parser.add_argument("--seeds", type=int, default=5, help="how many")
+    parser.add_argument("--csv", type=Path, default=CSV, help="where measurements are kept")
+    parser.add_argument("--table", action="store_true", help="measure nothing, only rebuild the table")
+    given = parser.parse_args(words)
+    done = {(one.table, one.model, one.seed) for one in read_rows(given.csv, Distances)}
+    wanted = [(table, model, seed) for seed in range(given.seeds) for table in NAMES for model in MODELS]
+    for key in [] if given.table else [key for key in wanted if key not in done]:
+        found = measure(*key)
+        append_row(given.csv, found)
+        print(found, flush=True)
+    keep(summary(read_rows(given.csv, Distances)), quick=given.csv != CSV)
