@@ -18,7 +18,7 @@ from collections import Counter
 from functools import partial
 from pathlib import Path
 
-_BATCH_SECONDS = 60.0  # of processor time
+_BATCH_SECONDS = 30.0  # of processor time
 
 
 def main() -> int:

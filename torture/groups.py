@@ -51,7 +51,7 @@ GROUPS = {
     "damaged finished runs": Group(damage.finished_trial, 240, batch=10),
     "damaged packs": Group(damage.pack_trial, 120),
     "hostile models": Group(hostile.model_trial, 2800, batch=40),
-    "hostile settings": Group(hostile.settings_trial, 1700, batch=20),
+    "hostile settings": Group(hostile.settings_trial, 1700),
     "hostile data": Group(hostile.data_trial, 2500, batch=40),
     "concurrent writers": Group(writers.writers_trial, 20),
     "contention": Group(contention.trial, 5, slow=True),

@@ -16,6 +16,7 @@ from torture.attempts import Draws, command
 from torture.subjects import TRAIN, Subjects
 
 _SECONDS, _GIGABYTES = 30.0, 3.0
+_SETTINGS_SECONDS = 15.0  # many of these settings train for as long as they are allowed to
 
 _NASTY: tuple[Any, ...] = (
     *(None, True, False, 0, -1, -5, 3.7, 1, 2, 7, 10**6, 10**9, 10**12, 10**30, -(10**30), 1e308, 5e-324),
@@ -124,7 +125,7 @@ def settings_trial(subjects: Subjects, draws: Draws, folder: Path) -> str | None
     ending = command(
         *("train", data, *words, *length, "--out", folder / "run"),
         folder=folder,
-        seconds=_SECONDS,
+        seconds=_SETTINGS_SECONDS,
         gigabytes=_GIGABYTES,
     )
     if ending.code is None and "rows to train on" in ending.out:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,7 @@ TRAIN = (
     *("--checkpoint-every", "9", "--threads", "1", "--patience", "3", "--seed", "3", "--no-figures"),
 )
 COMPARE = ("--seeds", "1", "--network", "mlp:hidden=8", "--max-epochs", "1", "--workers", "1")
-_CHANGING = ("timing.jsonl", "evaluation.json")
+_CHANGING = ("timing.jsonl", "evaluation.json", ".lock")
 
 
 @dataclass(frozen=True)
@@ -60,9 +61,12 @@ class Subjects:
 
 
 def make_subjects(folder: Path) -> Subjects:
-    """Make what is missing of the subjects."""
-    subjects = Subjects(folder)
+    """Make what is missing of the subjects; all of them where they were made by another version of the source."""
+    subjects, made_by = Subjects(folder), folder / "source.txt"
+    if made_by.exists() and made_by.read_text() != _source():
+        shutil.rmtree(folder)
     folder.mkdir(parents=True, exist_ok=True)
+    made_by.write_text(_source())
     if subjects.images.exists():
         return subjects
     draws = np.random.default_rng(0)
@@ -81,6 +85,16 @@ def make_subjects(folder: Path) -> Subjects:
     (subjects.folder / "images.new").rename(subjects.images)
     _must("data", "pack", f"{subjects.images}:size=16", folder=folder)
     return subjects
+
+
+def _source() -> str:
+    """A checksum of the package's source."""
+    import wiseale
+
+    digest = hashlib.sha256()
+    for path in sorted(Path(wiseale.__path__[0]).rglob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
 
 
 def _make_images(folder: Path, draws: np.random.Generator) -> None:

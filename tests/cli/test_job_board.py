@@ -20,7 +20,7 @@ def test_epochs_that_come_from_the_dataset_are_shown_once_they_are_known(tmp_pat
     board.show([(job, "training")])
     assert text.getvalue() == "one: training, epoch 0\n"
     resolved = resolve(asked, load_dataset(asked.data))
-    facts = RunFacts(1.0, 2, 38, 2, (1, 256), 10, None, "0" * 64)
+    facts = RunFacts(1.0, 2, 38, 2, (1, 256), 10, "none", "0" * 64)
     job.out.mkdir()
     (job.out / "config.json").write_text(RunRecord(resolved, facts).to_json())
     (job.out / "metrics.jsonl").write_text("{}\n")

@@ -17,7 +17,7 @@ pytestmark = [
 ]
 
 ARGUMENTS = [
-    "sine:n=3000,n_test=10",
+    "sine:n=2000,n_test=10",
     *("--objective", "wise_ale", "--network", "mlp:hidden=48", "--batch-size", "16", "--max-epochs", "8"),
     *("--prior-warmup", "1", "--patience", "6", "--lr-schedule", "cosine", "--seed", "5"),
     *("--checkpoint-every", "30", "--threads", "1", "--no-figures"),
