@@ -76,7 +76,7 @@ def distances(real: pd.DataFrame, made: pd.DataFrame) -> tuple[float, float, flo
     column = [str(name).rpartition("_")[0] if name not in numbers else str(name) for name in both.columns]
     pairs = [(i, k) for i, k in itertools.combinations(range(len(column)), 2) if column[i] != column[k]]
     found = np.nan_to_num(np.array([left[pair] - right[pair] for pair in pairs]))  # a level that is never drawn: 0
-    return ks, variation, float(np.abs(found).mean())
+    return float(ks), float(variation), float(np.abs(found).mean())
 
 
 @dataclass(frozen=True)
