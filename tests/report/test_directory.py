@@ -96,7 +96,7 @@ def test_a_run(out, capsys):
 
 def test_what_cannot_be_reported(out, tmp_path, capsys):
     assert report(tmp_path) == 2
-    assert "holds no reproduction, comparison or run" in capsys.readouterr().err
+    assert "holds no reproduction, comparison, search or run" in capsys.readouterr().err
     with pytest.raises(RunError, match="at scale smoke: choose another"):
         keep_request(out, "small")
     (tmp_path / "reproduction.json").write_text('{"scale": "huge", "notes": {}}')

@@ -88,7 +88,7 @@ def test_interrupted_and_continued_equals_uninterrupted(objective, tmp_path):
 
 
 def without_times(records):
-    return [dataclasses.replace(record, seconds=0.0, samples=0) for record in records]
+    return [dataclasses.replace(record, seconds=0.0, cpu_seconds=0.0, samples=0) for record in records]
 
 
 def test_saving_changes_nothing(tmp_path):
