@@ -200,3 +200,15 @@ def test_a_pinned_model_must_have_its_digest(finished):
     assert load(finished, sha256=digest.upper()).n_epochs_ == EPOCHS
     with pytest.raises(ModelFileError, match=f"is not the model asked for.*{digest}"):
         load(finished / "model", sha256="0" * 64)
+
+
+def test_a_restart_continues_only_the_run_that_was_asked_for(run, finished, monkeypatch):
+    """Under ``torchrun --max-restarts`` the command is repeated and finds the run that it has begun."""
+    monkeypatch.setenv("TORCHELASTIC_MAX_RESTARTS", "1")
+    asked = TrainConfig(data="unused.npy", max_epochs=EPOCHS, batch_size=9)
+    for other in ({"seed": 5}, {"objective": "aevb"}, {"max_epochs": EPOCHS + 1}):
+        with pytest.raises(RunError, match=f"holds a run with {next(iter(other))} .* choose another --out"):
+            start(TrainConfig(**vars(asked) | other), run, NoDisplay())
+    start(asked, run, NoDisplay())
+    model = RunDirectory(run).model / "model.safetensors"
+    assert model.read_bytes() == (finished / "model" / "model.safetensors").read_bytes()

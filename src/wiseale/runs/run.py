@@ -16,7 +16,7 @@ import torch
 
 import wiseale
 from wiseale import kernels
-from wiseale.config import SettingError, TrainConfig
+from wiseale.config import SettingError, TrainConfig, parse_spec
 from wiseale.data import Dataset, load_dataset
 from wiseale.data.defaults import constant_columns
 from wiseale.errors import DivergenceError, RunError
@@ -40,6 +40,8 @@ from wiseale.training.learner import Learner
 from wiseale.training.loop import fit
 from wiseale.training.plan import choose_device, default_threads, resolve
 from wiseale.training.setup import Work, take_weights
+
+_COMPARED_ON_RESTART = ("seed", "latent_dim", "batch_size", "max_epochs")  # as given, they are stored unchanged
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,7 @@ def start(asked: TrainConfig, out: Path, display: Display) -> Outcome:
     """
     world = from_environment()
     if _is_elastic() and (out / "config.json").is_file():
+        _refuse_other_run(asked, out)
         return resume(out, display)
     if world.is_rank_0:
         refuse_existing(out)
@@ -124,6 +127,16 @@ def resume(path: Path, display: Display) -> Outcome:
 def _is_elastic() -> bool:
     """Whether torchrun starts this command again when a rank fails."""
     return os.environ.get("TORCHELASTIC_MAX_RESTARTS", "0") != "0"
+
+
+def _refuse_other_run(asked: TrainConfig, out: Path) -> None:
+    """An error where the run in ``out`` is plainly not the one asked for, but one that was there before."""
+    there = RunDirectory.open(out).read_record().settings
+    values = {name: (getattr(asked, name), getattr(there, name)) for name in _COMPARED_ON_RESTART}
+    values["objective"] = (parse_spec(asked.objective)[0], parse_spec(there.objective)[0])
+    for name, (wanted, found) in values.items():
+        if wanted is not None and wanted != found:
+            raise RunError(f"{out} holds a run with {name} {found}, and {wanted} was asked for: choose another --out")
 
 
 def _as_rank(asked: TrainConfig, world: World) -> TrainConfig:
