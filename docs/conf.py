@@ -50,7 +50,8 @@ if len(kept) < len(WRITTEN_BY_TUTORIALS):
 shutil.copytree(HERE / "tutorials", TUTORIALS, dirs_exist_ok=True)
 for name, content in kept.items():
     (TUTORIALS / name).write_bytes(content)
-ORDER = ["tabular", "*", "signals", "images", "anomalies", "compare", "explore", "objective", "own_loop", "machines"]
+ORDER = ["tabular", "*", "signals", "images", "anomalies", "grid_search", "compare"]
+ORDER += ["explore", "objective", "own_loop", "machines"]
 sphinx_gallery_conf = {
     "examples_dirs": str(TUTORIALS),
     "gallery_dirs": "gallery",

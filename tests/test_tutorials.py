@@ -77,6 +77,13 @@ def test_anomalies(run):
     assert min(numbers(r"reconstruction error: ([\d.]+), by ELBO: ([\d.]+)", run("anomalies.py"))) > 0.85
 
 
+def test_grid_search(run):
+    shown = run("grid_search.py")
+    elbos = [numbers(rf"latent_dim {size}: ELBO (\S+)", shown)[0] for size in (1, 2, 4, 8)]
+    assert numbers(r"chosen by ELBO: \{'latent_dim': (\d+)", shown)[0] == (1, 2, 4, 8)[elbos.index(max(elbos))]
+    assert numbers(r"digits recognised: ([\d.]+)", shown)[0] > 0.8
+
+
 def test_signals(run):
     shown = run("signals.py")
     assert min(numbers(r"centre ([\d.]+), width ([\d.]+)", shown)) > 0.9
