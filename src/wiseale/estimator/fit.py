@@ -13,7 +13,7 @@ import torch
 
 from wiseale.config import TrainConfig
 from wiseale.data.arrays import observations
-from wiseale.data.dataset import Array, Scaling
+from wiseale.data.dataset import Array, Dataset, Scaling
 from wiseale.data.defaults import describe, make_dataset, suit
 from wiseale.estimator.notebook import Show, epoch_bar, has_bar
 from wiseale.estimator.tables import Cells
@@ -77,13 +77,18 @@ def fit_array(
     dataset = replace(dataset, preset=replace(dataset.preset, **used))
     dataset = suit(dataset, dataset.preset.likelihood)
     chosen = resolve(replace(asked, data="X"), dataset)
+    assert isinstance(chosen.threads, int)
+    with torch_threads(min(chosen.threads, torch.get_num_threads())):  # a limit that the user has set holds
+        return _train(chosen, dataset, cells, verbose)
+
+
+def _train(chosen: TrainConfig, dataset: Dataset, cells: Cells | None, verbose: int) -> Fitted:
+    """Train with complete settings, from the initial weights to the measure of how much the codes are used."""
     work = Work.prepare(chosen, dataset)
     bar = epoch_bar(chosen.max_epochs or 0) if verbose and has_bar() else nullcontext()
     if verbose:
         print(f"{describe(dataset)}; {work.facts.parameters:,} parameters", flush=True)
-    assert isinstance(chosen.threads, int)
-    threads = min(chosen.threads, torch.get_num_threads())  # a limit that the user has set holds
-    with bar as show, torch_threads(threads):
+    with bar as show:
         journal = _Memory(chosen, verbose, show)
         fit(work.learner, work.train, work.held_out, work.plan, journal)
     work.learner.finish()
