@@ -71,6 +71,7 @@ class ArrayOutput:
             }
             self._writer = kinds[self._path.suffix.lower()](self._folder, self._fields)
         except OSError as error:
+            shutil.rmtree(self._folder, ignore_errors=True)
             raise DataError(f"cannot write {self._path}: {error.strerror}") from None
         return self
 
