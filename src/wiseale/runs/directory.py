@@ -219,8 +219,8 @@ def append_line(path: Path, record: Record) -> None:
     with path.open("ab", buffering=0) as file:
         before = file.seek(0, os.SEEK_END)
         try:
-            if file.write(line) != len(line):
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+            while line:  # what could be written in part is asked for again, and the system says what is wrong
+                line = line[file.write(line) or 0 :]
         except OSError:
             with contextlib.suppress(OSError):
                 file.truncate(before)
