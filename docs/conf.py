@@ -15,7 +15,7 @@ author = "The wiseale maintainers"
 copyright = "the wiseale maintainers, Apache-2.0"
 release = wiseale.__version__
 extensions = [
-    "myst_parser",
+    "myst_nb",  # Markdown pages; those with a kernel in their header are run as notebooks
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
     "sphinx.ext.mathjax",
@@ -26,7 +26,11 @@ extensions = [
 ]
 myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence"]
 myst_heading_anchors = 3
-source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
+nb_execution_mode = "cache"  # again only if its cells changed
+nb_execution_raise_on_error = True
+nb_execution_timeout = 300
+nb_ipywidgets_js = {}  # the site fetches nothing
+source_suffix = {".md": "myst-nb", ".rst": "restructuredtext"}
 exclude_patterns = ["_build", "tutorials", "gallery/**.ipynb", "gallery/**.py", "gallery/**.zip"]
 html_theme = "furo"
 html_title = "wiseale"

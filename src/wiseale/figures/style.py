@@ -100,9 +100,10 @@ def disable_math(legend: Legend) -> None:
 
 
 def legend_columns(names: Sequence[str], width: float) -> int:
-    """Columns of a legend that fit into a width in inches."""
+    """Columns of a legend that fit into a width in inches; its lines are then as equal as they can be."""
     points = max(map(len, names)) * 0.62 * SMALL + 42  # average letter width, plus the line sample and gaps
-    return max(1, min(len(names), int(72 * width / points)))
+    lines = math.ceil(len(names) / max(1, int(72 * width / points)))
+    return math.ceil(len(names) / lines)
 
 
 def legend_below(figure: Figure | SubFigure, ax: Axes) -> None:

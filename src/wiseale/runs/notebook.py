@@ -55,7 +55,7 @@ def _panel(term: str, lines: Mapping[str, Points], x: int) -> str:
         return f"{x + _LEFT + across * right:.1f},{_TOP + down * (1 - up):.1f}"
 
     parts = [
-        f'<text x="{x + _LEFT}" y="13" font-weight="bold">{escape(term)}</text>',
+        f'<text x="{x + 8}" y="13" font-weight="bold">{escape(term)}</text>',
         f'<path d="M{x + _LEFT},{_TOP}v{down}h{across}" fill="none" stroke="currentColor" stroke-opacity=".4"/>',
         _text(x + _LEFT - 4, _TOP + 8, f"{high:.4g}", "end"),
         _text(x + _LEFT - 4, _TOP + down, f"{low:.4g}", "end"),
