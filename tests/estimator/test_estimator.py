@@ -188,6 +188,19 @@ def test_threads_are_chosen_within_the_limit_of_torch(monkeypatch, limit, expect
     assert seen == [expected]
 
 
+def test_few_rows_are_encoded_on_one_thread(fitted, monkeypatch):
+    seen = []
+    encode = fitted._codec.encode
+    monkeypatch.setattr(fitted._codec, "encode", lambda rows: seen.append(torch.get_num_threads()) or encode(rows))
+    with torch_threads(2):
+        few = fitted.transform(X)
+        monkeypatch.setattr("wiseale.training.threads.SMALL_STEP", 0)
+        many = fitted.transform(X)
+        assert torch.get_num_threads() == 2
+    assert seen == [1, 2]
+    np.testing.assert_allclose(few, many, rtol=1e-12)
+
+
 def test_sample_follows_its_own_random_state(fitted):
     np.testing.assert_array_equal(fitted.sample(4), fitted.sample(4))
     np.testing.assert_array_equal(fitted.sample(4, random_state=1), fitted.sample(4, random_state=1))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any, Literal
 
 import numpy as np
@@ -19,6 +20,7 @@ from wiseale.errors import ConfigError
 from wiseale.estimator.inputs import as_seed, as_spec, as_value_error, from_torch, is_auto
 from wiseale.estimator.tables import Cells, as_objects, learn_cells, pick, read_cells
 from wiseale.models.inference import Codec, Numbers
+from wiseale.training.threads import is_small_step, torch_threads
 
 Missing = Literal["learn", "error"]
 
@@ -125,11 +127,17 @@ class ChecksInput:
         """The function's results on all rows: float32 where the rows are float32, else float64."""
         dtype = dtype or np.dtype(np.float32 if x.dtype == np.float32 else np.float64)
         result: Numbers | None = None
-        for part in self._codec.blocks(len(x)):
-            with as_value_error():
-                block = function(x[part])
-            if result is None:
-                result = np.empty((len(x), *block.shape[1:]), dtype)
-            result[part] = block
+        with torch_threads(1) if self._is_small(len(x)) else nullcontext():
+            for part in self._codec.blocks(len(x)):
+                with as_value_error():
+                    block = function(x[part])
+                if result is None:
+                    result = np.empty((len(x), *block.shape[1:]), dtype)
+                result[part] = block
         assert result is not None
         return result
+
+    def _is_small(self, rows: int) -> bool:
+        """Whether one thread is enough: on a busy machine more would wait for each other."""
+        known = self._codec.model_config
+        return is_small_step(known.network, known.likelihood, known.x_shape, known.latent_dim, rows)
