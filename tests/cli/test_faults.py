@@ -132,6 +132,16 @@ def test_control_characters_do_not_reach_the_terminal(tmp_path, capsys):
     assert one_line("a\tb\nc\x7f") == "a b c?"
 
 
+def test_a_warning_is_one_line_without_control_characters(tmp_path):
+    """Matplotlib warns of letters that its font lacks, and prints them."""
+    path = tmp_path / "table.csv"
+    path.write_text("\x1b[31ma,b\n" + "1,2\n3,1\n" * 10)
+    output = finish(wiseale("data", "info", path, "-o", tmp_path / "x.png"))
+    assert [line for line in output.splitlines() if line.startswith("wiseale: warning: Glyph 27 (?) missing")]
+    assert "\x1b" not in output
+    assert "savefig" not in output  # Python's own second line shows the source
+
+
 @pytest.mark.parametrize(
     "options",
     [

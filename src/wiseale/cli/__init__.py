@@ -6,6 +6,7 @@ import importlib
 import io
 import os
 import sys
+import warnings
 from contextlib import suppress
 from typing import NoReturn
 
@@ -81,7 +82,9 @@ def main(arguments: list[str] | None = None) -> NoReturn:
             stream.reconfigure(errors="replace")
     if os.environ.pop(END_WITH_PARENT, None):
         end_with_parent()
-    code = _run(arguments)
+    with warnings.catch_warnings():
+        warnings.showwarning = _warn
+        code = _run(arguments)
     try:
         sys.stdout.flush()
     except OSError as error:
@@ -121,6 +124,12 @@ def _run(arguments: list[str] | None) -> int:
             raise
         return _fail(problem)
     return code if isinstance(code, int) else 0
+
+
+def _warn(message: Warning | str, *_: object, **__: object) -> None:
+    """One line instead of Python's two; it may name a column, whose escape sequences must not reach the terminal."""
+    with suppress(OSError):
+        print(f"wiseale: warning: {one_line(str(message))}", file=sys.stderr, flush=True)
 
 
 def _fail(message: str) -> int:
