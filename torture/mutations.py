@@ -35,6 +35,7 @@ TRUST, HISTORY, STRANGE = (
     "tests/runs/test_history.py",
     "tests/models/test_strange_models.py",
 )
+SHARDS = "tests/data/test_shards.py"
 PACK, FAULTS, FILES = "tests/data/test_pack.py", "tests/cli/test_faults.py", "tests/platform/test_atomic_files.py"
 JSON = "tests/platform/test_json_files.py"
 
@@ -46,7 +47,9 @@ MUTATIONS = (
     Mutation("library: private folder", "kernels/build.py", "mode=0o700", "mode=0o777", TRUST),
     Mutation("library: self-test", "kernels/build.py", "if not all(math", "if any(() for a in [] if math", "tests/kernels/test_build.py"),
     Mutation("pack: checksum", "data/packs/reader.py", "if sha256(images) != manifest.sha256:", "if False:", PACK),
-    Mutation("pack: stamp", "data/packs/reader.py", "if check or _last_verified(path) != Stamp", "if check and Stamp", PACK),
+    Mutation("pack: stamp", "data/packs/reader.py", "if check or last_verified(path).get(IMAGES) != Stamp", "if check and Stamp", PACK),
+    Mutation("shards: block", "data/packs/block_checks.py", "!= self._sums[shard][place]", "== -1", SHARDS),
+    Mutation("shards: stamp", "data/packs/reader.py", "if known.get(name) == stamp}", "}", SHARDS),
     Mutation("pack: factors", "data/packs/reader.py", "!= manifest.factors_sha256", "== 0", PACK),
     Mutation("disk: errors in words", "cli/faults.py", "if isinstance(error, OSError):", "if False:", FAULTS),
     Mutation("disk: safetensors", "models/tensor_files.py", "except SafetensorError as error:\n        number", "except KeyError as error:\n        number", FAULTS),

@@ -260,6 +260,9 @@ class TrainConfig(Settings):
         minimum=0,
         below=1,
     )
+    held_out_most: int | None = setting(
+        None, "rows held out at the most, however large that part is (default: 50000)", minimum=1
+    )
     watch_every: int | None = setting(
         None,
         "epochs between two measurements of the held-out loss (default: 1, more where epochs are short)",

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wiseale.data.packs import reader
+from wiseale.data.packs import reader, stamps
 from wiseale.data.packs.pack import open_pack, pack_chunks
 from wiseale.errors import DataError
 
@@ -141,6 +141,16 @@ def test_a_torn_or_damaged_journal_is_survived(tmp_path, tail):
     np.testing.assert_array_equal(pack.x, x)
 
 
+def test_an_attempt_that_cannot_be_resumed_is_made_anew(tmp_path):
+    """Its blocks are read before the journal's damage is met: the files that were open then are not written to."""
+    x = rows()
+    with pytest.raises(KeyboardInterrupt):
+        pack_chunks(tmp_path / "set", N, SHAPE, lambda start: stopping(x, 100), {})
+    with (tmp_path / "set.partial" / "journal.jsonl").open("a") as journal:
+        journal.write("nonsense\n")
+    np.testing.assert_array_equal(pack_chunks(tmp_path / "set", N, SHAPE, lambda start: in_chunks(x[start:]), {}).x, x)
+
+
 def made(x, start, end):
     yield from in_chunks(x[start:end])
     if end is not None:
@@ -182,7 +192,7 @@ DAMAGE = {
     "list": (lambda p: (p / "manifest.json").write_text("[]"), "manifest.json is damaged"),
     "bytes": (lambda p: (p / "manifest.json").write_bytes(b"\xff\xfe"), "manifest.json is damaged"),
     "incomplete": (lambda p: (p / "manifest.json").write_text('{"version": 1}'), "manifest.json is damaged"),
-    "version": (lambda p: edit(p, version=2), "packed format 2"),
+    "version": (lambda p: edit(p, version=3), "packed format 3"),
     "shape": (lambda p: edit(p, shape=[N, 3, 8, -8]), "impossible shape"),
     "dtype": (lambda p: edit(p, dtype="<f4"), "impossible shape"),
     "other count": (lambda p: edit(p, shape=[N + 1, *SHAPE]), "x.npy is damaged"),
@@ -370,5 +380,5 @@ def test_a_pack_in_a_read_only_place_is_checked_each_time(tmp_path, monkeypatch)
     def refuse(*_):
         raise PermissionError
 
-    monkeypatch.setattr(reader, "write_text", refuse)
+    monkeypatch.setattr(stamps, "write_text", refuse)
     assert (open_pack(tmp_path / "set").x == 7).all()

@@ -5,7 +5,6 @@ import torch
 from wiseale.data.dataset import Dataset, Preset, Rows
 from wiseale.training import batches
 from wiseale.training.batches import Batches, fit_units
-from wiseale.training.plan import held_out_count, split_rows
 
 LEVELS = np.random.default_rng(0).integers(0, 256, size=(40, 1, 3, 3)).astype(np.uint8)
 PRESET = Preset("mlp", "gaussian", 2)
@@ -102,18 +101,3 @@ def test_pixels_are_standardised_after_reading(mapped):
     read = Batches(Rows(mapped, "unit"), units=units).read(torch.arange(40))
     assert float(read.mean()) == pytest.approx(0, abs=1e-5)
     assert float(read.std(correction=0)) == pytest.approx(1, abs=1e-5)
-
-
-@pytest.mark.parametrize(
-    ("n", "part", "expected"), [(1000, 0.05, 50), (10, 0.05, 0), (3, 0.9, 1), (2, 0.5, 0), (100, 0, 0)]
-)
-def test_held_out_count(n, part, expected):
-    assert held_out_count(n, part) == expected
-
-
-def test_split_is_a_partition_that_follows_the_seed():
-    train, held = split_rows(200, 0.1, seed=4)
-    assert sorted([*train, *held]) == list(range(200))
-    assert len(held) == 20
-    assert np.array_equal(split_rows(200, 0.1, seed=4)[1], held)
-    assert not np.array_equal(split_rows(200, 0.1, seed=5)[1], held)

@@ -47,7 +47,7 @@ def list_datasets(data_root: Path | None) -> None:
         table.add_row(name, str(type(source).__doc__).splitlines()[0], source.status(root))
     console = Console()
     console.print(table)
-    console.print(f"Paths work too: {' '.join(READERS)}, a folder or a .zip of images.", highlight=False)
+    console.print(f"Paths work too: {' '.join(READERS)}, a folder or a .zip of images, a packed set.", highlight=False)
 
 
 @command.command()

@@ -20,6 +20,7 @@ from wiseale.data.dataset import Dataset, Preset, Rows
 from wiseale.data.tables.schema import TableSchema
 from wiseale.platform.atomic_files import to_json
 from wiseale.platform.locks import exclusive_lock, is_locked
+from wiseale.platform.mapped_files import mapping_of
 
 VARIABLE = "WISEALE_SHARED_DATA"
 """Environment variable: the folder of the dataset that the process which started this one has parsed."""
@@ -38,7 +39,7 @@ def shared(dataset: Dataset, spec: str, data_root: Path, folder: Path) -> Iterat
     splits = {"train": dataset.train, "test": dataset.test}
     present = {name: rows for name, rows in splits.items() if rows is not None}
     arrays = [values for rows in present.values() for values in (rows.x, *rows.factors.values())]
-    if isinstance(dataset.train.x, np.memmap) or any(array.dtype.hasobject for array in arrays):
+    if mapping_of(dataset.train.x) is not None or any(array.dtype.hasobject for array in arrays):
         yield
         return
     _remove_abandoned(folder)

@@ -10,7 +10,8 @@ from typing import Protocol
 
 from wiseale.config import SettingError, Settings, from_values, parse_spec
 from wiseale.data.dataset import Dataset, Progress
-from wiseale.data.images.folder import load_images
+from wiseale.data.images.folder import load_images, load_packed
+from wiseale.data.packs.reader import is_pack
 from wiseale.errors import ConfigError, DataError
 
 READERS = {
@@ -41,6 +42,8 @@ def load_path(spec: str, *, training: bool = True, progress: Progress | None = N
     path, settings = split_path(spec)
     if not path.exists():
         raise DataError(f"no file {path}: check the path")
+    if is_pack(path):
+        return load_packed(path, parse_spec(f":{settings}")[1])
     if path.is_dir() or path.suffix.lower() == ".zip":
         return load_images(path, parse_spec(f":{settings}")[1], progress)
     source = file_reader(path, settings)
@@ -51,7 +54,9 @@ def file_reader(path: Path, settings: str) -> FileReader:
     """The reader for this type of file, with the settings given."""
     reader = READERS.get(path.suffix.lower())
     if reader is None or not path.is_file():
-        raise DataError(f"cannot read {path}: wiseale reads {', '.join(READERS)}, folders and .zip of images")
+        raise DataError(
+            f"cannot read {path}: wiseale reads {', '.join(READERS)}, folders and .zip of images, packed sets"
+        )
     module, _, attribute = reader.partition(":")
     return _build(getattr(importlib.import_module(module), attribute), path, settings)
 

@@ -24,7 +24,7 @@ from wiseale.data.arrays import (
     read_header,
     read_npy,
 )
-from wiseale.data.dataset import Array, Progress
+from wiseale.data.dataset import Array, Progress, Rows
 from wiseale.data.finite import first_flaw
 from wiseale.data.source import file_reader, split_path
 from wiseale.data.tables.blocks import Block, RawBlock, check_cells
@@ -92,13 +92,13 @@ def open_rows(
     rows = dataset.test if split == "test" else dataset.train
     if rows is None:
         raise DataError(f"{spec} has no test rows: leave out --split")
-    return RowStream(spec, dataset.x_shape, len(rows), lambda: _slices(rows.x))
+    return RowStream(spec, dataset.x_shape, len(rows), lambda: _slices(rows))
 
 
-def _slices(x: Array) -> Iterator[Array]:
-    size = _rows_at_once(x[:1].nbytes)
-    for start in range(0, len(x), size):
-        yield np.asarray(x[start : start + size])
+def _slices(rows: Rows) -> Iterator[Array]:
+    size = _rows_at_once(rows.x[:1].nbytes)
+    for start in range(0, len(rows), size):
+        yield np.asarray(rows.read(slice(start, start + size)))
 
 
 def _rows_at_once(row_bytes: int) -> int:
@@ -232,7 +232,7 @@ class _StoredArray:
                     size = header.dtype.itemsize * math.prod(header.shape)
                     require_memory(size, self.name, "save it with numpy.save as a .npy file")
                 whole = np.frombuffer(file.read(), header.dtype).reshape(header.shape[::-1]).T if self.member else None
-                yield from _slices(read_npy(self.path) if whole is None else whole)
+                yield from _slices(Rows(read_npy(self.path) if whole is None else whole))
                 return
             row_bytes = header.dtype.itemsize * math.prod(header.shape[1:])
             size, left = _rows_at_once(row_bytes), header.shape[0]

@@ -51,7 +51,7 @@ class AutoEncoder(ChecksInput, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         max_grad_norm: clip the gradient to this norm.
         patience: stop after this many epochs without a better held-out loss, and take the best epoch's weights; None
             never stops early, ``"auto"`` does where ``max_epochs`` is ``"auto"``.
-        held_out: part of the rows that is not learned from but watched for early stopping.
+        held_out: part of the rows that is not learned from but watched for early stopping; 50,000 rows at the most.
         random_state: an int gives the same result again, to the bit; None draws a seed from the system.
         device: ``"auto"``, ``"cpu"``, ``"cuda"``, …
         column_kinds: kinds of a data frame's columns where they are not to be guessed: ``{"price": "number", "colour":

@@ -24,7 +24,7 @@ from wiseale.networks.model import Model
 from wiseale.posterior import PointPosterior, Posterior
 from wiseale.randomness import generator
 from wiseale.runs.directory import RunDirectory
-from wiseale.training.plan import split_rows
+from wiseale.training.split import split_rows
 
 MOST_ROWS = 10_000
 BATCH = 512
@@ -109,9 +109,9 @@ class OpenRun:
             rows = Rows(np.concatenate([rows.x, more.x]), rows.reading, factors)
         if self.other:
             return self._encoded(rows, "all rows")
-        assert self.settings.held_out is not None
-        learned = split_rows(len(train), self.settings.held_out, self.settings.seed)[0]
-        return replace(self._encoded(rows, "all rows"), unseen=~np.isin(chosen, learned))
+        held_out = split_rows(len(train), self.settings).held_out
+        unseen = (chosen >= len(train)) | np.isin(chosen, held_out)
+        return replace(self._encoded(rows, "all rows"), unseen=unseen)
 
     def _encoded(self, rows: Rows, split: str) -> Encoded:
         check_values(rows, self.codec.model.family)
@@ -171,8 +171,7 @@ def _unseen(dataset: Dataset, settings: TrainConfig, other: bool) -> tuple[Rows,
         return dataset.test, "test"
     if other:
         return dataset.train, "all rows"
-    assert settings.held_out is not None
-    held_out = split_rows(len(dataset.train), settings.held_out, settings.seed)[1]
+    held_out = split_rows(len(dataset.train), settings).held_out
     if len(held_out) == 0:
         raise DataError("the run held nothing out and its data has no test rows: give some with --data")
     return dataset.train.take(held_out), "held out"

@@ -15,9 +15,9 @@ from wiseale.errors import DataError, RunError
 from wiseale.evaluation.encoded import read_as_cells
 from wiseale.experiments.comparison import read_comparison
 from wiseale.models.inference import Codec, Codes, open_codec
-from wiseale.randomness import permutation
+from wiseale.randomness import shuffled
 from wiseale.runs.directory import RunDirectory
-from wiseale.training.plan import split_rows
+from wiseale.training.split import split_rows
 
 MOST_RUNS = 4
 MOST_ROWS = 50_000
@@ -135,13 +135,14 @@ def choose_rows(
         raise DataError(f"{dataset.name} has changed since the run was made: give the data to use with --data")
     held_out = [_held_out(model, dataset) for model in models]
     rows, split = dataset.test or dataset.train, "all rows" if dataset.test is None else "test"
-    numbers = np.arange(len(rows))
-    unseen = held_out[0]
+    unseen, chosen = held_out[0], None
     if dataset.test is None and data is None and unseen is not None and len(unseen) >= FEWEST_UNSEEN:
-        numbers, split = unseen, "held out"
-    available = len(numbers)
-    if available > most:
-        numbers = numbers[np.sort(permutation(available, 0, "sample").numpy()[:most])]
+        chosen, split = unseen, "held out"
+    available = len(rows) if chosen is None else len(chosen)
+    shown_places = (
+        np.arange(available) if available <= most else np.sort(shuffled(available, 0, "sample")[:most].numpy())
+    )
+    numbers = shown_places if chosen is None else chosen[shown_places]
     trained_on = tuple(
         None if held is None else 0 if split == "test" else int(np.isin(numbers, held, invert=True).sum())
         for held in held_out
@@ -160,7 +161,7 @@ def _held_out(model: Opened, dataset: Dataset) -> Indices | None:
     record = model.run.read_record()
     if record.facts.data_fingerprint != dataset.fingerprint or record.settings.held_out is None:
         return None
-    return split_rows(len(dataset.train), record.settings.held_out, record.settings.seed)[1]
+    return split_rows(len(dataset.train), record.settings).held_out
 
 
 def _names(paths: Sequence[Path]) -> list[str]:

@@ -86,8 +86,8 @@ def _image(codec: Codec, path: Path) -> Array:
         raise DataError(f"the model takes rows of shape {shape}, not square images: drop an .npy instead")
     target = path.with_suffix(".rows")
     target.touch()
-    setup = WorkerSetup(str(path.parent), str(target), False, Form(shape[1], None, shape[0]))
-    (result,) = decode_blocks(setup, [Job(0, 0, [path.name])], 1)
+    setup = WorkerSetup(str(path.parent), False, Form(shape[1], None, shape[0]))
+    (result,) = decode_blocks(setup, [Job(0, str(target), 0, [path.name])], 1)
     if result.bad or result.exit_code is not None or result.fault or result.errno is not None:
         reason = next(iter(result.bad.values()), "cannot be decoded")
         raise DataError(f"the dropped image cannot be used: {reason}")

@@ -17,6 +17,9 @@ FREE = (
 )
 """Settings that say where things are or how the work is divided: the experiment is the same with others."""
 
+_LATER = ("held_out_most",)
+"""Settings that runs of earlier versions do not have (None); their checkpoints hold a digest without them."""
+
 
 @dataclass(frozen=True)
 class History:
@@ -58,5 +61,6 @@ class History:
 
 def _experiment(record: RunRecord) -> str:
     settings = {name: value for name, value in asdict(record.settings).items() if name not in FREE}
+    settings = {name: value for name, value in settings.items() if name not in _LATER or value is not None}
     text = json.dumps([settings, asdict(record.facts)], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()

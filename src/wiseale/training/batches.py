@@ -13,10 +13,13 @@ from torch import Tensor
 
 from wiseale import kernels
 from wiseale.data.dataset import Array, Dataset, Rows
+from wiseale.data.finite import LARGE_BYTES
 from wiseale.data.reading import interpret
 from wiseale.networks.model import IdentityStandardizer, Standardizer
 from wiseale.randomness import generator
 from wiseale.training.mapped_rows import MappedRows
+from wiseale.training.sample import sampled
+from wiseale.training.split import Indices, RowsExcept
 
 _IN_MEMORY_BYTES = 2 << 30  # sets that are larger as float32 are read batch by batch
 _BLOCK_ENTRIES = 1 << 20  # numbers converted at a time
@@ -31,14 +34,14 @@ class Batches:
     def __init__(
         self,
         rows: Rows,
-        index: npt.NDArray[np.int64] | None = None,
+        index: Indices | RowsExcept | None = None,
         *,
         units: Standardizer | None = None,
         device: torch.device | str = "cpu",
         seed: int = 0,
         copies: int = 1,
     ) -> None:
-        self._index = None if index is None else torch.from_numpy(index)
+        self._index = torch.from_numpy(index) if isinstance(index, np.ndarray) else index
         self._rows = rows
         self._units = units or IdentityStandardizer()
         self._standardized = not isinstance(self._units, IdentityStandardizer)
@@ -124,10 +127,17 @@ def _view(x: Array) -> Tensor | None:
         return torch.from_numpy(np.asarray(x))
 
 
-def fit_units(dataset: Dataset, index: npt.NDArray[np.int64]) -> Standardizer:
-    """Mean and scale of the training rows as ``dataset.scaling`` asks; a constant column keeps its scale."""
+def fit_units(dataset: Dataset, index: Indices | RowsExcept, seed: int = 0) -> Standardizer:
+    """Mean and scale of the training rows as ``dataset.scaling`` asks; a constant column keeps its scale.
+
+    Of a set above 64 GiB they are those of some rows, drawn by the seed: reading all of it takes minutes to hours.
+    """
     if dataset.scaling == "none":
         return IdentityStandardizer()
+    if dataset.train.x.nbytes > LARGE_BYTES:
+        index = _numbers(index, sampled(len(index), math.prod(dataset.x_shape), seed))
+    elif isinstance(index, RowsExcept):
+        index = _numbers(index, torch.arange(len(index)))
     if dataset.table is not None:
         return _cell_units(dataset, index)
     mean, variance = _moments(dataset.train, index, per_entry=dataset.scaling == "columns")
@@ -136,7 +146,12 @@ def fit_units(dataset: Dataset, index: npt.NDArray[np.int64]) -> Standardizer:
     return Standardizer(torch.from_numpy(np.asarray(mean)), torch.from_numpy(np.asarray(scale)))
 
 
-def _cell_units(dataset: Dataset, index: npt.NDArray[np.int64]) -> Standardizer:
+def _numbers(index: Indices | RowsExcept, positions: Tensor) -> Indices:
+    """Row numbers at some positions of an index."""
+    return index[positions.numpy()] if isinstance(index, np.ndarray) else index[positions].numpy()
+
+
+def _cell_units(dataset: Dataset, index: Indices) -> Standardizer:
     """Mean and scale of the observed numbers; levels and counts, and columns never observed here, stay as they are."""
     assert dataset.table is not None
     mean, scale = np.zeros(dataset.x_shape), np.ones(dataset.x_shape)
@@ -149,16 +164,14 @@ def _cell_units(dataset: Dataset, index: npt.NDArray[np.int64]) -> Standardizer:
     return Standardizer(torch.from_numpy(mean), torch.from_numpy(scale))
 
 
-def _moments(
-    rows: Rows, index: npt.NDArray[np.int64], per_entry: bool
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+def _moments(rows: Rows, index: Indices, per_entry: bool) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """Mean and variance in float64, block by block (Chan et al.), which is accurate for large offsets and many rows."""
     factor = 1 / 255 if rows.reading in ("unit", "dynamic") else 1.0
     count, mean, squares = 0, np.zeros(()), np.zeros(())
     axis = 0 if per_entry else None
     size = max(1, _BLOCK_ENTRIES // math.prod(rows.x.shape[1:]))
     for block in np.array_split(index, -(-len(index) // size)):
-        x = np.asarray(rows.x[block], np.float64) * factor
+        x = np.asarray(rows.read(block), np.float64) * factor
         n = len(x) if per_entry else x.size
         delta = x.mean(axis) - mean
         squares = squares + x.var(axis) * n + np.square(delta) * count * n / (count + n)

@@ -18,7 +18,7 @@ from wiseale.posterior import PointPosterior, Posterior
 from wiseale.processes.collectives import batch_world, broadcast, gather_async, split_batch, sum_over_ranks
 from wiseale.processes.ddp import average_gradients, batch_statistics
 from wiseale.processes.world import ALONE, World
-from wiseale.randomness import Purpose, generator, permutation, standard_normal
+from wiseale.randomness import Purpose, generator, shuffled, standard_normal
 from wiseale.training.adversary import adversarial_steps, adversarial_turns
 from wiseale.training.batches import Batches
 from wiseale.training.hidden_cells import hide_cells
@@ -79,7 +79,7 @@ def _fit(
     while progress.epoch < plan.max_epochs and not progress.stopped:
         started, cpu_started = time.perf_counter(), time.process_time()
         first = progress.step % steps_per_epoch
-        order = permutation(len(train), plan.seed, "order", progress.epoch)
+        order = shuffled(len(train), plan.seed, "order", progress.epoch, listed=plan.listed_order)
         learner.modules.train()
 
         for s in range(first, steps_per_epoch):

@@ -6,20 +6,17 @@ import importlib.util
 import os
 from dataclasses import dataclass, replace
 
-import numpy as np
-import numpy.typing as npt
 import torch
 
 from wiseale import config
 from wiseale.config import SettingError, TrainConfig
 from wiseale.data import Dataset, is_path
 from wiseale.data.defaults import choose_length
-from wiseale.errors import DataError
 from wiseale.objectives import make_objective
 from wiseale.platform.folders import default_data_root
 from wiseale.platform.machine import cores
-from wiseale.randomness import permutation
 from wiseale.training.schedule import Schedule
+from wiseale.training.split import MOST_HELD_OUT, held_out_count
 from wiseale.training.threads import fastest_threads, is_small_step
 
 MAX_DEFAULT_THREADS = 4  # small networks gain nothing beyond a few threads
@@ -27,7 +24,10 @@ MAX_DEFAULT_THREADS = 4  # small networks gain nothing beyond a few threads
 
 @dataclass(frozen=True)
 class Plan:
-    """The numbers the loop runs by."""
+    """The numbers the loop runs by.
+
+    ``listed_order``: whether the order of an epoch is a list however many rows there are, as in earlier versions.
+    """
 
     batch_size: int
     max_epochs: int
@@ -40,6 +40,7 @@ class Plan:
     seed: int = 0
     checkpoint_every: int = 500
     bf16: bool = False
+    listed_order: bool = False
 
 
 def resolve(asked: TrainConfig, dataset: Dataset) -> TrainConfig:
@@ -51,7 +52,8 @@ def resolve(asked: TrainConfig, dataset: Dataset) -> TrainConfig:
     likelihood = config.build("likelihood", asked.likelihood or preset.likelihood)
     schedule = config.build("lr schedule", asked.lr_schedule or preset.lr_schedule)
     held_out = preset.held_out if asked.held_out is None else asked.held_out
-    n_held_out = held_out_count(len(dataset.train), held_out)
+    most = asked.held_out_most or MOST_HELD_OUT
+    n_held_out = held_out_count(len(dataset.train), held_out, most)
     n_train = len(dataset.train) - n_held_out
     if asked.batch_size is not None and asked.batch_size > n_train:
         raise SettingError("batch_size", f"must be at most the {n_train} training rows, got {asked.batch_size}")
@@ -80,6 +82,7 @@ def resolve(asked: TrainConfig, dataset: Dataset) -> TrainConfig:
         max_epochs=length.max_epochs,
         patience=length.patience,
         held_out=held_out,
+        held_out_most=most,
         watch_every=asked.watch_every or length.watch_every,
         lr=asked.lr or preset.lr,
         lr_schedule=config.spec_of("lr schedule", schedule),
@@ -110,21 +113,8 @@ def make_plan(resolved: TrainConfig) -> Plan:
         seed=resolved.seed,
         checkpoint_every=resolved.checkpoint_every,
         bf16=resolved.precision == "bf16",
+        listed_order=resolved.held_out_most is None,  # a run of an earlier version continues with the order it began
     )
-
-
-def held_out_count(n: int, part: float) -> int:
-    """Rows held out of n: the given part, rounded; at least two rows remain to train on."""
-    return min(round(n * part), n - 2) if n > 2 else 0
-
-
-def split_rows(n: int, part: float, seed: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Indices of the rows to train on and of the rows held out, each in ascending order; a function of the seed."""
-    if n < 2:
-        raise DataError(f"the data has {n} rows: at least 2 are needed")
-    order = permutation(n, seed, "held out").numpy()
-    held = held_out_count(n, part)
-    return np.sort(order[held:]), np.sort(order[:held])
 
 
 def require_logger(spec: str | None) -> str | None:

@@ -5,9 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-import numpy.typing as npt
-
 from wiseale.config import SettingError, TrainConfig
 from wiseale.data import Dataset
 from wiseale.data.defaults import suit
@@ -18,8 +15,9 @@ from wiseale.processes.world import ALONE, World
 from wiseale.randomness import derive_seed
 from wiseale.training.batches import Batches, fit_units
 from wiseale.training.learner import Learner
-from wiseale.training.plan import Plan, make_plan, split_rows
+from wiseale.training.plan import Plan, make_plan
 from wiseale.training.records import RunFacts
+from wiseale.training.split import Indices, RowsExcept, split_rows
 from wiseale.training.start import fit_features, start_at_pca
 
 
@@ -39,9 +37,8 @@ class Work:
     def prepare(cls, resolved: TrainConfig, dataset: Dataset, world: World = ALONE) -> Work:
         """A learner at step 0 and its batches; nothing outside is changed."""
         assert resolved.network and resolved.likelihood and resolved.latent_dim  # noqa: PT018
-        assert resolved.held_out is not None
         dataset = suit(dataset, resolved.likelihood)
-        train_rows, held_rows = split_rows(len(dataset.train), resolved.held_out, resolved.seed)
+        train_rows, held_rows = split_rows(len(dataset.train), resolved)
         plan = make_plan(resolved)
         objective = make_objective(resolved.objective).at_scale(plan.batch_size, len(train_rows))
         model_config = ModelConfig(
@@ -60,7 +57,7 @@ class Work:
         with seeded(derive_seed(resolved.seed, "weights")):
             model = model_config.build()
             called = objective.build(dataset.x_shape, resolved.latent_dim)
-        model.units = fit_units(dataset, train_rows)
+        model.units = fit_units(dataset, train_rows, resolved.seed)
         learner = Learner.fresh(model, called, plan.lr)
         learner.modules.to(resolved.device)
         facts = RunFacts(
@@ -74,7 +71,7 @@ class Work:
             data_fingerprint=dataset.fingerprint,
         )
 
-        def batches(rows: npt.NDArray[np.int64]) -> Batches:
+        def batches(rows: Indices | RowsExcept) -> Batches:
             return Batches(
                 dataset.train,
                 rows,

@@ -10,13 +10,9 @@ from torch import Tensor
 
 from wiseale.networks.linear_path import zero_last_layer
 from wiseale.networks.model import Model
-from wiseale.randomness import permutation
 from wiseale.training.batches import Batches
+from wiseale.training.sample import sampled
 
-MOST_ROWS = 20_000
-"""Rows at the most that the components are computed from, drawn by the seed."""
-
-_MOST_ENTRIES = 1 << 25  # of those rows together
 _BLOCK_ENTRIES = 1 << 21  # read at a time
 
 
@@ -110,7 +106,5 @@ def fit_features(model: Model, rows: Batches, seed: int) -> None:
 
 def _sample(rows: Batches, entries: int, seed: int) -> Tensor:
     """Some rows in the network's units, (n, D) in float64 on the CPU: all of them if they are few."""
-    n = min(len(rows), MOST_ROWS, max(2, _MOST_ENTRIES // entries))
-    chosen = permutation(len(rows), seed, "start")[:n].sort().values
-    blocks = torch.split(chosen, max(1, _BLOCK_ENTRIES // entries))
+    blocks = torch.split(sampled(len(rows), entries, seed), max(1, _BLOCK_ENTRIES // entries))
     return torch.cat([rows.read(block).flatten(1).cpu() for block in blocks]).double()

@@ -157,16 +157,16 @@ def read_member(archive: BinaryIO, offset: int, packed: int, size: int, crc: int
 
 
 class Worker:
-    """Decodes blocks of files and writes their rows into the packed file."""
+    """Decodes blocks of files and writes their rows into the packed files."""
 
-    def __init__(self, origin: str, target: str, is_zip: bool, form: Sequence[Any]) -> None:
+    def __init__(self, origin: str, is_zip: bool, form: Sequence[Any]) -> None:
         self.form, self.parent, self.root = Form(*form), os.getppid(), origin
         self.archive = open(origin, "rb") if is_zip else None  # noqa: SIM115 - open as long as the process lives
-        self.target = open(target, "r+b")  # noqa: SIM115
+        self.target: BinaryIO | None = None
         self.row_bytes = self.form.channels * self.form.size**2
 
-    def block(self, offset: int, places: Sequence[Any]) -> dict[str, Any]:
-        """Decode ``places`` (file names, or locations in the zip) and write their rows at byte ``offset``.
+    def block(self, target: str, offset: int, places: Sequence[Any]) -> dict[str, Any]:
+        """Decode ``places`` (file names, or locations in the zip) and write their rows to ``target`` at ``offset``.
 
         A bad image becomes a row of zeros, and its reason is returned under its index in the block.
         """
@@ -179,10 +179,19 @@ class Worker:
                 bad[index] = str(error)
         if os.getppid() != self.parent:
             raise SystemExit  # the parent was killed: a process that resumes the packing may be writing this file now
-        self.target.seek(offset)
-        self.target.write(rows)
-        self.target.flush()
+        file = self._opened(target)
+        file.seek(offset)
+        file.write(rows)
+        file.flush()
         return {"crc": zlib.crc32(rows), "bad": bad}
+
+    def _opened(self, target: str) -> BinaryIO:
+        """The file to write to; it stays open until a block goes to another."""
+        if self.target is None or self.target.name != target:
+            if self.target is not None:
+                self.target.close()
+            self.target = open(target, "r+b")  # noqa: SIM115 - until the next target
+        return self.target
 
     def _row(self, place: Any) -> bytes:
         if self.archive is not None:

@@ -23,19 +23,19 @@ from wiseale.data.images.decode import Form
 
 @dataclass(frozen=True)
 class WorkerSetup:
-    """Settings sent to a worker first: folder or zip of the images, file for the rows, and the packed form."""
+    """Settings sent to a worker first: folder or zip of the images, and the packed form."""
 
     origin: str
-    target: str
     is_zip: bool
     form: Form
 
 
 @dataclass(frozen=True)
 class Job:
-    """One block: the byte offset of its rows in the file, and its images, by name or by location in the zip."""
+    """One block: the file for its rows, their byte offset in it, and its images, by name or by location in the zip."""
 
     block: int
+    target: str
     offset: int
     places: list[str | tuple[int, ...]]
 
@@ -105,7 +105,7 @@ def _feed_worker(
             break
         reply = ""
         with suppress(BrokenPipeError):
-            _send(worker, {"offset": job.offset, "places": job.places})
+            _send(worker, {"target": job.target, "offset": job.offset, "places": job.places})
             assert worker.stdout is not None
             reply = worker.stdout.readline()
         if not reply:

@@ -1,4 +1,4 @@
-"""The user's own images, in a folder or a zip: packed on first use, labelled by sub-folder or by a CSV file."""
+"""The user's own images: a folder or a zip, packed on first use, labelled by sub-folder or a CSV file; or a pack."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from wiseale.data.defaults import make_dataset
 from wiseale.data.images.decode import DECODER_VERSION, Form
 from wiseale.data.images.images import Listing, list_images, printable
 from wiseale.data.packs.image_pack import cached_path, pack_images
+from wiseale.data.packs.pack import Pack, open_pack
 from wiseale.errors import ConfigError, DataError
 
 
@@ -62,10 +63,23 @@ def load_images(path: Path, settings: Mapping[str, str], progress: Progress | No
         skip_bad=chosen.skip_bad,
         progress=progress,
     )
+    written = ",".join(f"{key}={value}" for key, value in settings.items())
+    return _dataset(pack, path, f"{path.resolve()}:{written}" if written else str(path.resolve()))
+
+
+def load_packed(path: Path, settings: Mapping[str, str]) -> Dataset:
+    """Load a packed set by its folder, made on another machine or found in the cache; nothing is decoded.
+
+    Its images have their size and factors already, so there are no settings.
+    """
+    if settings:
+        raise ConfigError(f"{path} is a packed set, which takes no settings: leave out {', '.join(settings)}")
+    return _dataset(open_pack(path), path, str(path.resolve()))
+
+
+def _dataset(pack: Pack, path: Path, name: str) -> Dataset:
     if len(pack.x) < 2:
         raise DataError(f"{path} holds 1 usable image: at least 2 are needed")
-    written = ",".join(f"{key}={value}" for key, value in settings.items())
-    name = f"{path.resolve()}:{written}" if written else str(path.resolve())
     dataset = make_dataset(pack.x, name, factors=pack.factors, sha256=pack.metadata.sha256)
     return replace(dataset, preset=replace(dataset.preset, latent_dim=32))
 

@@ -1,1 +1,1 @@
-"""Packed datasets: one memory-mapped file of rows with a manifest."""
+"""Packed datasets: memory-mapped files of rows with a manifest."""

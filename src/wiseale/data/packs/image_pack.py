@@ -73,7 +73,7 @@ def _decode_missing(writer: PackWriter, listing: Listing, form: Form, progress: 
     blocks, n = writer.missing(), len(listing.entries)
     done = n - sum(len(writer.rows(block)) for block in blocks)
     progress(done, n)
-    setup = WorkerSetup(str(listing.origin), str(writer.images), listing.is_zip, form)
+    setup = WorkerSetup(str(listing.origin), listing.is_zip, form)
     jobs = _jobs(writer, listing, blocks)
     with closing(decode_blocks(setup, jobs, min(processes, len(blocks)))) as results:
         for result in results:
@@ -88,7 +88,7 @@ def _jobs(writer: PackWriter, listing: Listing, blocks: Sequence[int]) -> Iterat
     for block in blocks:
         rows = writer.rows(block)
         entries = listing.entries[rows.start : rows.stop]
-        yield Job(block, writer.offset(rows.start), [entry.place or entry.name for entry in entries])
+        yield Job(block, *writer.place(rows.start), [entry.place or entry.name for entry in entries])
 
 
 def _raise_failure(result: BlockResult, writer: PackWriter, listing: Listing) -> None:

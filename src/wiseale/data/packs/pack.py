@@ -1,4 +1,4 @@
-"""Packed sets: images stored decoded, at the size the networks use, in one memory-mapped file.
+"""Packed sets: images stored decoded, at the size the networks use, in memory-mapped files.
 
 :func:`pack_chunks` packs rows generated chunk by chunk, :mod:`~wiseale.data.packs.image_pack` packs image files, and
 :func:`open_pack` opens either.
@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from wiseale.data.dataset import Array, Progress
-from wiseale.data.packs.reader import Manifest, Pack, find_pack, open_pack
+from wiseale.data.packs.manifest import Manifest
+from wiseale.data.packs.reader import Pack, find_pack, open_pack
 from wiseale.data.packs.writer import PackWriter
 
 __all__ = ["Manifest", "Pack", "PackWriter", "find_pack", "open_pack", "pack_chunks"]
@@ -55,7 +56,7 @@ def pack_chunks(
             report = progress or (lambda done, total: None)
             report(start, n)
             stream = chunks(start) if callable(chunks) else chunks
-            for block, rows in enumerate(_regroup(stream, writer, start), start // writer.block_rows):
+            for block, rows in enumerate(_regroup(stream, writer, start), start // writer.layout.block_rows):
                 writer.write(block, rows)
                 report(writer.rows(block).stop, n)
         return writer.finish(factors, details or {})
@@ -63,7 +64,7 @@ def pack_chunks(
 
 def _regroup(chunks: Iterable[Array], writer: PackWriter, start: int) -> Iterator[npt.NDArray[np.uint8]]:
     """Regroup chunks of any length into the writer's blocks; every block is a view of one reused buffer."""
-    buffer = np.empty((writer.block_rows, *writer.shape), np.uint8)
+    buffer = np.empty((writer.layout.block_rows, *writer.shape), np.uint8)
     filled, row = 0, start
     for chunk in chunks:
         if chunk.dtype != np.uint8 or chunk.shape[1:] != writer.shape:
@@ -72,10 +73,10 @@ def _regroup(chunks: Iterable[Array], writer: PackWriter, start: int) -> Iterato
             raise ValueError(f"the chunks hold more than the {writer.n} rows announced")
         taken = 0
         while taken < len(chunk):
-            part = chunk[taken : taken + writer.block_rows - filled]
+            part = chunk[taken : taken + writer.layout.block_rows - filled]
             buffer[filled : filled + len(part)] = part
             filled, row, taken = filled + len(part), row + len(part), taken + len(part)
-            if filled == writer.block_rows or row == writer.n:
+            if filled == writer.layout.block_rows or row == writer.n:
                 yield buffer[:filled]
                 filled = 0
     if row < writer.n:

@@ -1,86 +1,44 @@
 """Read a pack, a folder with memory-mapped images: nothing is decoded, and pixels are only read to be checked.
 
-``x.npy``          uint8 (n, C, H, W), an ordinary NumPy file
-``factors.npz``    labels or generative factors by name, each (n,)
-``manifest.json``  version, shape, fingerprint of the source, SHA-256 of the other two files
+A pack of one file (version 1):
 
-Beside the folder, ``NAME.verified`` holds size, times and inode of ``x.npy`` when its checksum was last found right.
-The images are read and compared with their checksum whenever it is not that of the file as it is: after any write to
-it, a copy or a move to another disk. Otherwise opening reads no pixels.
+``x.npy``                    uint8 (n, C, H, W), an ordinary NumPy file
+``factors.npz``              labels or generative factors by name, each (n,)
+``manifest.json``            version, shape, fingerprint of the source, SHA-256 of the other two files
+
+A larger pack, of shards (version 2):
+
+``shards/00000.u8``          the rows of the first shard, uint8, one after another; a shard holds about 4 GiB
+``shards/00000.crc32``       CRC-32 of each block of its rows
+``factors/0.npy``            a factor of all rows
+``manifest.json``            version, shape, source, rows and SHA-256 of every file, names of the factors
+
+``NAME.verified`` beside the folder tells which files were found right and have not been touched since
+(:mod:`~wiseale.data.packs.stamps`). Of the others ``x.npy`` and the factors are compared with their checksums when the
+pack is opened, the blocks of a shard when one of their rows is first read (:mod:`~wiseale.data.packs.block_checks`).
 """
 
 from __future__ import annotations
 
-import json
 import math
+import os
 import zipfile
-from collections.abc import Mapping
-from contextlib import suppress
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from wiseale.data.dataset import Array
+from wiseale.data.packs.block_checks import BlockChecks, CheckedMapping
+from wiseale.data.packs.layout import IMAGES, SHARDS, RowFile
+from wiseale.data.packs.manifest import MANIFEST, Manifest, Sharding, damaged
+from wiseale.data.packs.stamps import Stamp, last_verified, record_as_verified
 from wiseale.errors import DataError
-from wiseale.platform.atomic_files import sha256, write_text
-from wiseale.platform.json_files import parse_json, read_text, record, to_json
+from wiseale.platform.atomic_files import sha256
+from wiseale.platform.mapped_files import can_join, join_files
 
-VERSION = 1
-IMAGES, FACTORS, MANIFEST = "x.npy", "factors.npz", "manifest.json"
-_HEADER_BYTES = 128
-
-
-@dataclass(frozen=True)
-class Manifest:
-    """The content of ``manifest.json``.
-
-    Attributes:
-        shape: (n, C, H, W).
-        source: fingerprint of the source data and settings; the pack is rebuilt when it differs.
-        sha256: SHA-256 of ``x.npy``.
-        factors_sha256: SHA-256 of ``factors.npz``.
-        details: further JSON values stored by the code that packed the set.
-    """
-
-    shape: tuple[int, ...]
-    source: str
-    sha256: str
-    factors_sha256: str
-    details: Mapping[str, Any] = field(default_factory=dict)
-    dtype: str = "|u1"
-    version: int = VERSION
-
-    def write(self, folder: Path) -> None:
-        """Write ``manifest.json`` into the folder."""
-        values = {"version": self.version, "count": self.shape[0], **asdict(self)}
-        (folder / MANIFEST).write_text(json.dumps(values, indent=1) + "\n", encoding="utf-8")
-
-    @classmethod
-    def read(cls, folder: Path) -> Manifest:
-        """Read and check the folder's ``manifest.json``."""
-        try:
-            values = parse_json(read_text(folder / MANIFEST))
-        except OSError:
-            raise DataError(f"{folder} is not a packed set: it holds no readable {MANIFEST}") from None
-        except ValueError:
-            raise damaged(folder, MANIFEST, "not JSON") from None
-        if not isinstance(values, dict) or not isinstance(values.get("version"), int):
-            raise damaged(folder, MANIFEST, "not a manifest")
-        if values["version"] != VERSION:
-            problem = f"{folder} has packed format {values['version']}, this version reads {VERSION}"
-            raise DataError(f"{problem}: delete it and pack again")
-        try:
-            shape = tuple(int(length) for length in values["shape"])
-            source, of_images, of_factors = (str(values[key]) for key in ("source", "sha256", "factors_sha256"))
-            manifest = cls(shape, source, of_images, of_factors, dict(values["details"]), str(values["dtype"]))
-        except (KeyError, TypeError, ValueError):
-            raise damaged(folder, MANIFEST, "incomplete") from None
-        if len(shape) < 2 or min(shape) < 1 or manifest.dtype != "|u1":
-            raise damaged(folder, MANIFEST, f"impossible shape {shape} or dtype {manifest.dtype}")
-        return manifest
+FACTORS, FACTORS_FOLDER = "factors.npz", "factors"
 
 
 class Pack(NamedTuple):
@@ -91,66 +49,21 @@ class Pack(NamedTuple):
     metadata: Manifest
 
 
+def is_pack(path: Path) -> bool:
+    """Whether a folder has the files of a pack, damaged or not."""
+    return (path / MANIFEST).is_file() and ((path / IMAGES).is_file() or (path / SHARDS).is_dir())
+
+
 def open_pack(path: Path, *, check: bool = False) -> Pack:
-    """Open a packed set; ``check`` compares the images with their checksum even if the file has not been touched."""
+    """Open a packed set; ``check`` compares all files with their checksums now, even if they have not been touched."""
     manifest = Manifest.read(path)
-    images, header = path / IMAGES, npy_header(manifest.shape)
-    expected = len(header) + math.prod(manifest.shape)
     try:
-        if (size := images.stat().st_size) != expected:
-            raise damaged(path, IMAGES, f"{size:,} bytes where {expected:,} belong")
-        with images.open("rb") as file:
-            if file.read(len(header)) != header:
-                raise damaged(path, IMAGES, "its header disagrees with the manifest")
-        if check or _last_verified(path) != Stamp.of(images, manifest.sha256):
-            if sha256(images) != manifest.sha256:
-                raise damaged(path, IMAGES, "its checksum does not match")
-            record_as_verified(path, manifest.sha256)
-        if sha256(path / FACTORS) != manifest.factors_sha256:
-            raise damaged(path, FACTORS, "its checksum does not match")
-        with np.load(path / FACTORS, allow_pickle=False) as stored:
-            factors = {name: stored[name] for name in stored.files}
+        if manifest.sharding is None:
+            return _open_file(path, manifest, check)
+        return _open_shards(path, manifest, manifest.sharding, check)
     except OSError as error:
-        raise damaged(path, Path(error.filename or IMAGES).name, error.strerror or "unreadable") from None
-    except (ValueError, zipfile.BadZipFile):
-        raise damaged(path, FACTORS, "not arrays") from None
-    x = np.memmap(images, np.uint8, mode="r", offset=len(header), shape=manifest.shape)
-    return Pack(x, factors, manifest)
-
-
-@dataclass(frozen=True)
-class Stamp:
-    """What changes when a file is written, copied or replaced, and the checksum it had then."""
-
-    size: int
-    modified_ns: int
-    changed_ns: int
-    inode: int
-    sha256: str
-
-    @classmethod
-    def of(cls, path: Path, sha256: str) -> Stamp:
-        """The stamp of a file now."""
-        status = path.stat()
-        return cls(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino, sha256)
-
-
-def record_as_verified(folder: Path, of_images: str) -> None:
-    """Keep the stamp of images whose checksum is right; where it cannot be written, every opening checks them."""
-    with suppress(OSError):
-        write_text(stamp_path(folder), to_json(asdict(Stamp.of(folder / IMAGES, of_images))))
-
-
-def stamp_path(folder: Path) -> Path:
-    """The file with the stamp of a pack's images."""
-    return folder.with_name(f"{folder.name}.verified")
-
-
-def _last_verified(folder: Path) -> Stamp | None:
-    try:
-        return record(Stamp, parse_json(read_text(stamp_path(folder))))
-    except (OSError, ValueError):
-        return None
+        name = Path(error.filename).relative_to(path) if error.filename else manifest.layout.files()[0].name
+        raise damaged(path, str(name), error.strerror or "unreadable") from None
 
 
 def find_pack(path: Path, source: str) -> Pack | None:
@@ -162,17 +75,73 @@ def find_pack(path: Path, source: str) -> Pack | None:
     return pack if pack.metadata.source == source else None
 
 
-def damaged(folder: Path, file: str, problem: str) -> DataError:
-    """The error for a pack with a damaged file."""
-    return DataError(f"{folder / file} is damaged ({problem}): delete {folder} and pack again")
+def factor_name(number: int) -> str:
+    """The file of a factor in a sharded pack."""
+    return f"{FACTORS_FOLDER}/{number}.npy"
 
 
-def npy_header(shape: tuple[int, ...]) -> bytes:
-    """The header of ``x.npy`` (NumPy format 1.0), padded to 128 bytes so that n can be lowered after writing.
+def _open_file(path: Path, manifest: Manifest, check: bool) -> Pack:
+    images, header = path / IMAGES, manifest.layout.header
+    status = _checked_size(path, manifest.layout.files()[0])
+    with images.open("rb") as file:
+        if file.read(len(header)) != header:
+            raise damaged(path, IMAGES, "its header disagrees with the manifest")
+    if check or last_verified(path).get(IMAGES) != Stamp.of(status, manifest.sha256):
+        if sha256(images) != manifest.sha256:
+            raise damaged(path, IMAGES, "its checksum does not match")
+        record_as_verified(path, {IMAGES: Stamp.of(status, manifest.sha256)})
+    if sha256(path / FACTORS) != manifest.factors_sha256:
+        raise damaged(path, FACTORS, "its checksum does not match")
+    try:
+        with np.load(path / FACTORS, allow_pickle=False) as stored:
+            factors = {name: stored[name] for name in stored.files}
+    except (ValueError, zipfile.BadZipFile):
+        raise damaged(path, FACTORS, "not arrays") from None
+    x = np.memmap(images, np.uint8, mode="r", offset=len(header), shape=manifest.shape)
+    return Pack(x, factors, manifest)
 
-    >>> len(npy_header((9, 3, 64, 64))) == len(npy_header((200_000, 3, 64, 64))) == 128
-    True
-    """
-    text = f"{{'descr': '|u1', 'fortran_order': False, 'shape': {shape}, }}".encode()
-    text_bytes = _HEADER_BYTES - 10  # 8 bytes of magic and version, 2 of length
-    return b"\x93NUMPY\x01\x00" + text_bytes.to_bytes(2, "little") + text.ljust(text_bytes - 1) + b"\n"
+
+def _open_shards(path: Path, manifest: Manifest, sharding: Sharding, check: bool) -> Pack:
+    if not can_join():
+        raise DataError(f"{path} is packed in several files, which this system cannot map as one: pack it here again")
+    known = last_verified(path)
+    files = manifest.layout.files()
+    now = {
+        file.name: Stamp.of(_checked_size(path, file), shard.sha256)
+        for file, shard in zip(files, sharding.shards, strict=True)
+    }
+    of_factors = {factor_name(number): of for number, of in enumerate(sharding.factors.values())}
+    now |= {name: Stamp.of((path / name).stat(), of) for name, of in of_factors.items()}
+    for name in now if check else of_factors:
+        if check or known.get(name) != now[name]:
+            if sha256(path / name) != now[name].sha256:
+                raise damaged(path, name, "its checksum does not match")
+            known[name] = now[name]
+    right = {name: stamp for name, stamp in now.items() if known.get(name) == stamp}
+    if right != last_verified(path):
+        record_as_verified(path, right)
+    mapping = join_files([path / file.name for file in files], [file.bytes for file in files], CheckedMapping)
+    assert isinstance(mapping, CheckedMapping)
+    checks = BlockChecks(path, manifest, right)
+    mapping.checks = None if checks.finished else checks
+    x = np.frombuffer(mapping, np.uint8, math.prod(manifest.shape)).reshape(manifest.shape)
+    return Pack(x, _mapped_factors(path, sharding, len(x)), manifest)
+
+
+def _mapped_factors(path: Path, sharding: Sharding, n: int) -> dict[str, Array]:
+    factors: dict[str, Array] = {}
+    for number, name in enumerate(sharding.factors):
+        try:
+            factors[name] = np.load(path / factor_name(number), mmap_mode="r", allow_pickle=False)
+        except ValueError:
+            raise damaged(path, factor_name(number), "not an array") from None
+        if factors[name].shape != (n,):
+            raise damaged(path, factor_name(number), f"not one value for each of {n:,} rows")
+    return factors
+
+
+def _checked_size(path: Path, file: RowFile) -> os.stat_result:
+    status = (path / file.name).stat()
+    if status.st_size != file.bytes:
+        raise damaged(path, file.name, f"{status.st_size:,} bytes where {file.bytes:,} belong")
+    return status

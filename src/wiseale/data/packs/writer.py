@@ -1,6 +1,6 @@
 """Write a pack atomically, resumable after a kill, in constant memory.
 
-A pack is written to the sibling folder ``NAME.partial``: the images to a file of the final size, and one journal line
+A pack is written to the sibling folder ``NAME.partial``: the images to files of the final size, and one journal line
 with a checksum for each finished block of rows. The finished folder is renamed to its final name; until then an older
 pack of that name stays in place. Blocks are written with ``write``, not through a memory map: on a full disk ``write``
 raises an error, while a memory map kills the process.
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import errno
 import json
-import math
 import os
 import shutil
 import zipfile
@@ -19,30 +18,23 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO, TextIO
+from typing import Any, TextIO
 
 import numpy as np
 import numpy.typing as npt
 
 from wiseale.data.dataset import Array
-from wiseale.data.packs.reader import (
-    FACTORS,
-    IMAGES,
-    MANIFEST,
-    Manifest,
-    Pack,
-    find_pack,
-    npy_header,
-    open_pack,
-    record_as_verified,
-)
+from wiseale.data.packs.files import PackFiles
+from wiseale.data.packs.layout import IMAGES, Layout
+from wiseale.data.packs.manifest import MANIFEST, ONE_FILE, SHARDED, Manifest, Sharding, shards_fingerprint
+from wiseale.data.packs.reader import FACTORS, FACTORS_FOLDER, Pack, factor_name, find_pack, open_pack
+from wiseale.data.packs.stamps import Stamp, record_as_verified
 from wiseale.errors import DataError
-from wiseale.platform.atomic_files import reserve_space, sha256, sync
-from wiseale.platform.json_files import parse_json, read_text, require_regular
+from wiseale.platform.atomic_files import sha256, sync
+from wiseale.platform.json_files import parse_json, read_text
 from wiseale.platform.locks import exclusive_lock
 
 JOURNAL = "journal.jsonl"
-_BLOCK_ROWS, _BLOCK_BYTES = 32, 1 << 22  # small blocks keep all cores busy to the end, and a kill loses little work
 _MAX_JOURNAL = 1 << 30  # bytes, a line for each block
 _SPARE_BYTES = 1 << 20  # for journal, factors and manifest
 _DISK_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
@@ -53,7 +45,7 @@ class PackWriter:
 
     Attributes:
         finished: whether an intact pack of this source already exists, so that there is nothing to write.
-        block_rows: rows in a block, the unit of writing, checking and resuming.
+        layout: the files of the pack and its blocks.
         bad: row number → reason, for rows that could not be decoded.
     """
 
@@ -61,22 +53,15 @@ class PackWriter:
         if n < 1 or min(shape) < 1:
             raise ValueError(f"a pack needs at least one row and one entry, got {n} rows of {shape}")
         self.path, self.n, self.shape, self.source = path, n, shape, source
-        self.row_bytes = math.prod(shape)
-        self.block_rows = max(1, min(_BLOCK_ROWS, _BLOCK_BYTES // self.row_bytes))
+        self.layout = Layout.of(n, shape)
         self.finished = False
         self.bad: dict[int, str] = {}
         self._partial = path.with_name(f"{path.name}.partial")
         self._replaced = path.with_name(f"{path.name}.replaced")
-        self._header = npy_header((n, *shape))
+        self._files = PackFiles(self._partial, self.layout)
         self._done: set[int] = set()
         self._open = ExitStack()
-        self._file: BinaryIO
         self._journal: TextIO
-
-    @property
-    def images(self) -> Path:
-        """The file that receives the images; worker processes write their blocks into it directly."""
-        return self._partial / IMAGES
 
     def __enter__(self) -> PackWriter:
         with self.writing(), ExitStack() as stack:
@@ -87,7 +72,7 @@ class PackWriter:
                 self._check_replaceable()
                 if not self._resume():
                     self._start()
-                self._file = stack.enter_context(self.images.open("r+b", buffering=0))
+                stack.callback(self._files.close)
                 self._journal = stack.enter_context((self._partial / JOURNAL).open("a", encoding="ascii"))
             self._open = stack.pop_all()
         return self
@@ -97,22 +82,22 @@ class PackWriter:
 
     def rows(self, block: int) -> range:
         """Row numbers of a block."""
-        return range(block * self.block_rows, min((block + 1) * self.block_rows, self.n))
+        return self.layout.rows(block)
 
-    def offset(self, row: int) -> int:
-        """Offset of a row in the file, in bytes."""
-        return len(self._header) + row * self.row_bytes
+    def place(self, row: int) -> tuple[str, int]:
+        """The path of a row's file, and where in it the row begins: worker processes write their blocks there."""
+        name, offset = self.layout.place(row)
+        return str(self._partial / name), offset
 
     def missing(self) -> list[int]:
         """Numbers of the blocks not yet written."""
-        return [block for block in range(-(-self.n // self.block_rows)) if block not in self._done]
+        return [block for block in range(self.layout.blocks) if block not in self._done]
 
     def write(self, block: int, rows: npt.NDArray[np.uint8]) -> None:
         """Write the rows of a block and record it as finished."""
         content = rows.tobytes()
         with self.writing():
-            self._file.seek(self.offset(self.rows(block).start))
-            _write_all(self._file, content)
+            self._files.write(self.rows(block).start, content)
         self.record(block, zlib.crc32(content), {})
 
     def record(self, block: int, crc: int, bad: Mapping[int, str]) -> None:
@@ -133,20 +118,21 @@ class PackWriter:
         if any(values.shape[:1] != shape[:1] for values in factors.values()):
             raise ValueError(f"each factor needs one value for each of the {shape[0]} rows")
         with self.writing():
-            if drop:
-                self._compact_rows(drop)
-            self._file.close()
+            if drop:  # after a kill in between, the moved blocks fail their checksums and are decoded again
+                self._files.remove(list(drop))
             self._journal.close()
-            _write_arrays(self._partial / FACTORS, factors)
-            of_images, of_factors = (sha256(self._partial / name) for name in (IMAGES, FACTORS))
-            Manifest(shape, self.source, of_images, of_factors, details).write(self._partial)
-            for name in (IMAGES, FACTORS, MANIFEST, "."):
-                sync(self._partial / name)
+            manifest, sums = self._describe(shape, factors, details)
+            self._files.close()
+            manifest.write(self._partial)
+            for file in sorted(self._partial.rglob("*")):
+                if file.name != JOURNAL:
+                    sync(file)
+            sync(self._partial)
             if self.path.exists():
                 self.path.rename(self._replaced)
             self._partial.rename(self.path)
             sync(self.path.parent)
-            record_as_verified(self.path, of_images)
+            record_as_verified(self.path, {name: Stamp.of((self.path / name).stat(), of) for name, of in sums.items()})
             (self.path / JOURNAL).unlink()
             shutil.rmtree(self._replaced, ignore_errors=True)
         return open_pack(self.path)
@@ -158,7 +144,7 @@ class PackWriter:
             yield
         except OSError as error:
             if error.errno in _DISK_FULL:
-                needed, free = self.offset(self.n) + _SPARE_BYTES, shutil.disk_usage(self.path.parent).free
+                needed, free = self._needed(), shutil.disk_usage(self.path.parent).free
                 raise DataError(
                     f"no room for {self.path}: it takes {needed / 1e6:,.1f} MB and {free / 1e6:,.1f} MB are free: free "
                     "some, or point $WISEALE_CACHE at another disk, and run again"
@@ -175,16 +161,10 @@ class PackWriter:
         """Create an empty pack and preallocate its space, so that a full disk is reported before decoding starts."""
         shutil.rmtree(self._partial, ignore_errors=True)
         self._done, self.bad = set(), {}
-        if shutil.disk_usage(self.path.parent).free < self.offset(self.n) + _SPARE_BYTES:
+        if shutil.disk_usage(self.path.parent).free < self._needed():
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         self._partial.mkdir()
-        try:
-            with self.images.open("wb") as file:
-                reserve_space(file, self.offset(self.n))
-                file.write(self._header)
-        except OSError:
-            shutil.rmtree(self._partial, ignore_errors=True)
-            raise
+        self._files.create()
         with (self._partial / JOURNAL).open("w", encoding="ascii") as self._journal:
             self._append_to_journal(**self._identity())
 
@@ -192,45 +172,52 @@ class PackWriter:
         """Reuse the blocks of an interrupted attempt whose checksums match; False if there is no such attempt."""
         journal = self._partial / JOURNAL
         try:
-            require_regular(self.images)
             lines = read_text(journal, _MAX_JOURNAL).splitlines(keepends=True)
             whole = [line for line in lines if line.endswith("\n")]  # a kill may cut the last line short
             if not whole or parse_json(whole[0]) != self._identity():
                 return False
-            with self.images.open("r+b", buffering=0) as file:
-                file.truncate(self.offset(self.n))
-                file.write(self._header)
-                for line in whole[1:]:
-                    self._check_block(file, **parse_json(line))
+            self._files.restore()
+            for line in whole[1:]:
+                self._check_block(**parse_json(line))
             journal.write_text("".join(whole), encoding="ascii")
         except (OSError, ValueError, TypeError):
             return False
         return True
 
-    def _check_block(self, file: BinaryIO, block: int, crc: int, bad: Sequence[tuple[int, str]]) -> None:
+    def _check_block(self, block: int, crc: int, bad: Sequence[tuple[int, str]]) -> None:
         rows = self.rows(block)
-        file.seek(self.offset(rows.start))
-        if zlib.crc32(file.read(len(rows) * self.row_bytes)) == crc:
+        if zlib.crc32(self._files.read(rows.start, len(rows))) == crc:
             self._done.add(block)
             self.bad.update(bad)
 
-    def _compact_rows(self, drop: Sequence[int]) -> None:
-        """Remove dropped rows by moving the others up, in place.
+    def _describe(
+        self, shape: tuple[int, ...], factors: Mapping[str, Array], details: Mapping[str, Any]
+    ) -> tuple[Manifest, dict[str, str]]:
+        """Write the factors and what checks them and the rows; the manifest, and the SHA-256 of files to be stamped."""
+        layout = self._files.layout
+        if layout.shard_rows is None:
+            _write_arrays(self._partial / FACTORS, factors)
+            of_images, of_factors = (sha256(self._partial / name) for name in (IMAGES, FACTORS))
+            return Manifest(shape, self.source, of_images, of_factors, details), {IMAGES: of_images}
+        (self._partial / FACTORS_FOLDER).mkdir(exist_ok=True)
+        for number, values in enumerate(factors.values()):
+            np.save(self._partial / factor_name(number), values, allow_pickle=False)
+        of_each = {name: sha256(self._partial / factor_name(number)) for number, name in enumerate(factors)}
+        shards = self._files.write_checksums()
+        sharding = Sharding(layout.shard_rows, layout.checked().block_rows, shards, of_each)
+        sums = {file.name: shard.sha256 for file, shard in zip(layout.files(), shards, strict=True)}
+        sums |= {factor_name(number): of for number, of in enumerate(of_each.values())}
+        fingerprint = shards_fingerprint(shape, shards)
+        return Manifest(shape, self.source, fingerprint, "", details, version=SHARDED, sharding=sharding), sums
 
-        After a kill in between, the moved blocks fail their checksums and are decoded again.
-        """
-        kept = np.delete(np.arange(self.n), drop)
-        for place in np.flatnonzero(kept != np.arange(len(kept))):
-            self._file.seek(self.offset(int(kept[place])))
-            row = self._file.read(self.row_bytes)
-            self._file.seek(self.offset(int(place)))
-            _write_all(self._file, row)
-        self._file.truncate(self.offset(len(kept)))
-        self._file.seek(0)
-        _write_all(self._file, npy_header((len(kept), *self.shape)))
+    def _needed(self) -> int:
+        """Bytes of disk space that the pack takes."""
+        return sum(file.bytes for file in self.layout.files()) + _SPARE_BYTES
 
     def _identity(self) -> dict[str, Any]:
-        return {"version": Manifest.version, "source": self.source, "shape": [self.n, *self.shape]}
+        shards = {"shard_rows": self.layout.shard_rows} if self.layout.shard_rows else {}
+        version = SHARDED if shards else ONE_FILE
+        return {"version": version, "source": self.source, "shape": [self.n, *self.shape], **shards}
 
     def _append_to_journal(self, **values: Any) -> None:
         self._journal.write(json.dumps(values) + "\n")
@@ -243,9 +230,3 @@ def _write_arrays(path: Path, arrays: Mapping[str, Array]) -> None:
         for name, values in arrays.items():
             with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as file:
                 np.lib.format.write_array(file, np.asanyarray(values), allow_pickle=False)
-
-
-def _write_all(file: BinaryIO, content: bytes) -> None:
-    rest = memoryview(content)
-    while rest:
-        rest = rest[file.write(rest) :]

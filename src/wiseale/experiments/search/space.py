@@ -29,6 +29,7 @@ _NOT_SEARCHED = (
     "data_root",
     "logger",
     "held_out",
+    "held_out_most",
 )
 
 
