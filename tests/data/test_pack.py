@@ -201,6 +201,7 @@ DAMAGE = {
     "no images": (lambda p: (p / "x.npy").unlink(), "x.npy is damaged"),
     "bit": (lambda p: flip(p / "x.npy", 9000), "its checksum does not match"),
     "factors": (lambda p: flip(p / "factors.npz", 60), "factors.npz is damaged"),
+    "other factors": (lambda p: np.savez(p / "factors.npz", a=np.arange(N)[::-1]), "factors.npz is damaged"),
     "no factors": (lambda p: (p / "factors.npz").unlink(), "factors.npz is damaged"),
 }
 

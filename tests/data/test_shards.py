@@ -328,6 +328,7 @@ def test_memory_is_returned(tmp_path):
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="peak memory is read from /proc")
+@pytest.mark.long
 def test_a_billion_rows_open_at_once(tmp_path, monkeypatch):
     """12.3 TB in 2,862 shards, never verified before: below 2 s and 500 MB, the first batch below 5 s.
 
