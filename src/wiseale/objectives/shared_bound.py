@@ -16,6 +16,5 @@ def shared_rows(posterior: Posterior) -> SharedRows | None:
     M is. So rows are shared where M²·(1 − 1/R) is at least ``LEAST_PAIRS_SAVED``.
     """
     world, m = batch_world(), len(posterior)
-    if m * m * (world.size - 1) < LEAST_PAIRS_SAVED * world.size or m % world.size:
-        return None
-    return SharedRows(world.part(m), gather)
+    spared = m * m - m * m // world.size
+    return None if world.size == 1 or spared < LEAST_PAIRS_SAVED else SharedRows(world.part(m), gather)
