@@ -8,7 +8,7 @@ import sys
 
 from bench.table import keep
 
-_NAMES = ("training", "kernel", "ranks", "shared_bound", "evaluation", "memory", "data", "explorer")
+_NAMES = ("training", "kernel", "ranks", "shared_bound", "simulate", "evaluation", "memory", "data", "explorer")
 BENCHMARKS = {name: f"bench.{name}" for name in _NAMES}
 
 LONG = ("quality", "collapse", "impute", "synthetic")
