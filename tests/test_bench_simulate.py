@@ -4,7 +4,9 @@ import pytest
 from bench.costs import Costs
 from bench.simulate import Network, Plan, breaking_points, step
 
-COSTS = Costs(pair=2e-8, whole_pair=6e-8, tiled_pair=2e-7, per_row=1e-2, fixed=0.1, parameters=1_000_000)
+COSTS = Costs(
+    pair=2e-8, kept_pair=1e-8, whole_pair=6e-8, tiled_pair=2e-7, per_row=1e-2, fixed=0.1, parameters=1_000_000
+)
 NETWORK = Network(latency=1e-3, bandwidth=1e9)
 
 
@@ -34,7 +36,7 @@ def test_one_rank_exchanges_nothing_and_computes_the_whole_bound():
 
 
 def test_shared_rows_grow_with_the_ranks_and_the_whole_bound_with_their_square():
-    some, more = (step(Plan(), COSTS, NETWORK, ranks) for ranks in (8, 16))
+    some, more = (step(Plan(), COSTS, NETWORK, ranks) for ranks in (16, 32))
     assert more.bound == pytest.approx(2 * some.bound)
     assert more.whole_bound == pytest.approx(4 * some.whole_bound)
     assert more.network == some.network
