@@ -45,6 +45,7 @@ class Costs:
         fixed: what a step costs whatever its rows: the optimiser.
         parameters: numbers that are learned.
         kept_per_row: bytes kept for the backward pass.
+        per_byte: to send, receive and add a byte of an exchange, where the processor does that.
     """
 
     pair: float
@@ -55,6 +56,7 @@ class Costs:
     fixed: float = 0.0
     parameters: int = 0
     kept_per_row: float = 0.0
+    per_byte: float = 0.0
 
     def faster(self, times: float) -> Costs:
         """On a machine that computes so many times as fast."""
@@ -72,6 +74,7 @@ class Rank:
     cpu: float
     small_all_reduce: float
     large_all_reduce: float
+    large_cpu: float
 
 
 def bound_costs(rows: int = 1024, latent: int = 64) -> Costs:
@@ -165,13 +168,14 @@ def _one_rank(world: World, repeats: int) -> dict[str, float]:
     case = Case("", "paper_mnist", "bernoulli", 64, torch.rand(CHECK_BATCH, 1, 28, 28).round(), CHECK_BATCH)
     epoch = epochs(case, "wise_ale", CHECK_STEPS, world)
     small, large = torch.zeros(1), torch.zeros(1 << 20)
-    seen: dict[str, list[float]] = {name: [] for name in ("slowdown", "step", "cpu", "small", "large")}
+    seen: dict[str, list[float]] = {name: [] for name in ("slowdown", "step", "cpu", "small", "large", "large_cpu")}
     for number in range(repeats + 1):
         busy, worked, _ = _timed(_busy, world)
         step, _, cpu = _timed(epoch, world)
-        exchanges = [_timed(lambda t=t: _all_reduces(t, world), world)[0] / 10 for t in (small, large)]
+        quick, _, _ = _timed(lambda: _all_reduces(small, world), world)
+        slow, _, slow_cpu = _timed(lambda: _all_reduces(large, world), world)
         if number:
-            for name, value in zip(seen, (busy / worked, step, cpu, *exchanges), strict=True):
+            for name, value in zip(seen, (busy / worked, step, cpu, quick / 10, slow / 10, slow_cpu / 10), strict=True):
                 seen[name].append(value)
     medians = {name: median(values) for name, values in seen.items()}
     return {
@@ -181,6 +185,7 @@ def _one_rank(world: World, repeats: int) -> dict[str, float]:
         "cpu": medians["cpu"] / CHECK_STEPS,
         "small_all_reduce": medians["small"],
         "large_all_reduce": medians["large"],
+        "large_cpu": medians["large_cpu"],
     }
 
 

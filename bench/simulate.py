@@ -5,7 +5,8 @@ The model, per step of R ranks with m rows each (M = m·R) and no overlap of com
     network    fixed + m · per_row
     bound      m · M pairs where rows are shared, M² where every rank computes all of it
     exchange   posteriors: ring all-gather of 8·M·d_z bytes; sums: ring all-gather of 4·M bytes;
-               gradients: ring all-reduce of 4·P bytes, in buckets of 25 MB
+               gradients: ring all-reduce of 4·P bytes, in buckets of 25 MB;
+               and processor time for each byte sent, where ranks are on one machine
     ring       an all-gather of n bytes takes (R − 1)·latency + (R − 1)/R · n/bandwidth, an all-reduce twice that
 
 More ranks than cores take turns: computing takes as many times longer as R busy processes were slowed down.
@@ -15,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bench.costs import Costs, Rank, bound_costs, network_costs, ranks_here
 from bench.table import Table
@@ -77,6 +78,7 @@ def step(plan: Plan, costs: Costs, network: Network, ranks: int, slowdown: float
     buckets = math.ceil(gradients / BUCKET_BYTES)
     exchange = network.all_gather(ranks, 8.0 * total * d) + network.all_gather(ranks, 4.0 * total)
     exchange += network.all_reduce(ranks, gradients) + 2 * (buckets - 1) * (ranks - 1) * network.latency
+    sent = (ranks - 1) / ranks * (8.0 * total * d + 4.0 * total + 2 * gradients)
     # Weights, gradients and Adam's two moments; what the backward pass keeps; twelve tensors (M, d_z): posteriors as
     # gathered, apart and by columns, their gradients, noise and codes; log k of the rank's pairs, if it is kept.
     memory = 16.0 * costs.parameters + m * costs.kept_per_row + 48.0 * total * d + min(4 * m * total, 1 << 24)
@@ -86,8 +88,8 @@ def step(plan: Plan, costs: Costs, network: Network, ranks: int, slowdown: float
         network=slowdown * (costs.fixed + m * costs.per_row),
         whole_bound=slowdown * whole,
         bound=slowdown * (rows if ranks > 1 else whole),
-        exchange=exchange,
-        sent=(ranks - 1) / ranks * (8.0 * total * d + 4.0 * total + 2 * gradients),
+        exchange=exchange + slowdown * costs.per_byte * sent,
+        sent=sent,
         memory=memory,
     )
 
@@ -103,8 +105,8 @@ def measure(quick: bool) -> list[Table]:
     seen = {ranks: ranks_here(ranks, 3 if quick else 9) for ranks in (1, 2, 4)}
     bound = bound_costs()
     here = network_costs("paper_mnist", "bernoulli", (1, 28, 28), Plan.latent, (128, 512), bound)
-    loopback = fitted(seen[2])
-    checked = check(here, loopback, seen)
+    loopback, per_byte = fitted(seen[2])
+    checked = check(replace(here, per_byte=per_byte), loopback, seen)
     celeba = network_costs("paper_celeba", "gaussian", (3, 64, 64), Plan.latent, (8, 16), bound)
     ethernet, cluster = Network(30e-6, 25e9 / 8), Network(10e-6, 200e9 / 8)
     measured = (
@@ -126,10 +128,11 @@ def measure(quick: bool) -> list[Table]:
 SPEED = 200.0
 
 
-def fitted(two: Rank) -> Network:
-    """Latency and bandwidth from all-reduces of 4 bytes and of 4 MB between two ranks."""
-    latency = two.small_all_reduce / 2
-    return Network(latency, (4 << 20) / max(two.large_all_reduce - two.small_all_reduce, 1e-9))
+def fitted(two: Rank) -> tuple[Network, float]:
+    """Latency, bandwidth and processor time per byte from all-reduces of 4 bytes and of 4 MB between two ranks."""
+    size = 4 << 20
+    waited = two.large_all_reduce - two.small_all_reduce - two.slowdown * two.large_cpu
+    return Network(two.small_all_reduce / 2, size / max(waited, 1e-6)), two.large_cpu / size
 
 
 def check(costs: Costs, network: Network, seen: dict[int, Rank]) -> Table:
@@ -138,7 +141,7 @@ def check(costs: Costs, network: Network, seen: dict[int, Rank]) -> Table:
     for ranks, found in seen.items():
         plan = Plan(per_rank=found.batch // ranks)
         model = step(plan, costs, network, ranks, found.slowdown)
-        computing = (model.network + model.bound) / found.slowdown
+        computing = (model.network + model.bound) / found.slowdown + costs.per_byte * model.sent
         wall = (1e3 * model.seconds, 1e3 * found.step, model.seconds / found.step)
         rows.append((ranks, found.slowdown, *wall, 1e3 * computing, 1e3 * found.cpu, computing / found.cpu))
     caption = (
@@ -146,8 +149,9 @@ def check(costs: Costs, network: Network, seen: dict[int, Rank]) -> Table:
         "one thread per rank, milliseconds per step, medians of epochs. Slowdown: how many times longer busy processes "
         "took than their processor time, as many at once as ranks, beside whatever else ran on the two cores; "
         "predictions by the clock are multiplied by it, and four ranks on two cores have at least 2. Exchanges are "
-        f"those of a ring with {1e6 * network.latency:.0f} µs and {network.bandwidth / 1e9:.2f} GB/s, fitted to two "
-        "ranks of gloo. Processor time per rank depends little on what else runs; the model leaves out that of gloo."
+        f"those of a ring with {1e6 * network.latency:.0f} µs and {network.bandwidth / 1e9:.2f} GB/s beside "
+        f"{1e9 * costs.per_byte:.2f} ns of processor time per byte, fitted to all-reduces of two ranks of gloo. Left "
+        "out: what DistributedDataParallel and Python cost a rank, and that small batches are slower per row."
     )
     columns = ("ranks", "slowdown", "predicted", "measured", "ratio", "CPU, predicted", "CPU, measured", "CPU ratio")
     return Table("simulate_check", caption, columns, tuple(rows))
