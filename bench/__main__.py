@@ -8,7 +8,10 @@ import sys
 
 from bench.table import keep
 
-_NAMES = ("training", "kernel", "ranks", "evaluation", "memory", "data", "large", "explorer")
+_NAMES = (
+    *("training", "kernel", "ranks", "shared_bound", "simulate"),
+    *("evaluation", "memory", "data", "large", "explorer"),
+)
 BENCHMARKS = {name: f"bench.{name}" for name in _NAMES}
 
 LONG = ("quality", "collapse", "impute", "synthetic")

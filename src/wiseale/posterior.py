@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -59,6 +60,19 @@ class Posterior:
     def detach(self) -> Posterior:
         """The same posteriors outside the graph."""
         return Posterior(self.mu.detach(), self.sigma.detach())
+
+
+@dataclass(frozen=True)
+class SharedRows:
+    """A batch's rows shared among ranks: this rank computes the sums over pairs of the rows in ``part`` alone.
+
+    Attributes:
+        part: this rank's rows; the parts of all ranks cover the batch once, in the order of the ranks.
+        gather: joins one number per row of each rank's part, (m,), to those of the whole batch, (M,), on every rank.
+    """
+
+    part: slice
+    gather: Callable[[Tensor], Tensor]
 
 
 class PointPosterior(Posterior):

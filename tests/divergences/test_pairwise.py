@@ -12,7 +12,7 @@ from wiseale.divergences.pairwise import KERNELS, log_mean_pairs, log_mean_reada
 from wiseale.divergences.streaming import log_sum_symmetric
 from wiseale.divergences.tiled import ConstantColumns
 from wiseale.kernels import pairs
-from wiseale.posterior import Posterior
+from wiseale.posterior import Posterior, SharedRows
 
 compiled = pytest.mark.skipif(not kernels.available(), reason=kernels.state())
 both_kernels = pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
@@ -149,6 +149,47 @@ def test_compiled_pairs(kernel, size, apart, keep, threads, monkeypatch):
 
     found = value_and_gradients(in_c, q, torch.float32)
     assert_float32_follows(found, value_and_gradients(lambda q: log_mean_readable(q, kernel), q))
+
+
+@both_kernels
+@pytest.mark.parametrize("size", [(48, 3), (96, 17)])
+@pytest.mark.parametrize("ranks", [2, 3, 4])
+@pytest.mark.parametrize("keep", [0, 1 << 22])
+@pytest.mark.parametrize("path", [pytest.param("compiled", marks=compiled), "tiles"])
+def test_ranks_share_the_rows(kernel, size, ranks, keep, path):
+    """Ranks one after the other: each finds the sums and the gradient of its own rows, and no other gradient."""
+    m, dtype = size[0], torch.float32 if path == "compiled" else torch.float64
+    q = leaf(random_posterior(*size), dtype)
+    expected = value_and_gradients(lambda q: log_mean_readable(q, kernel), q)
+    log_sums = (expected[0] - constant(kernel, *size)).to(dtype)
+    tolerance = {"rtol": 2e-6, "atol": 3e-5} if path == "compiled" else {"rtol": 1e-10, "atol": 1e-10}
+    summed = [torch.zeros_like(part, dtype=dtype) for part in expected[1:]]
+    for rank in range(ranks):
+        # parts of unequal sizes, whose ends are in the midst of a vector register
+        part = slice(rank * m // ranks + bool(rank), (rank + 1) * m // ranks + (rank + 1 < ranks))
+        gathered = []
+
+        def gather(own, part=part, gathered=gathered):
+            torch.testing.assert_close(own, log_sums[part], **tolerance)
+            gathered.append(own)
+            return log_sums.clone()
+
+        def one_rank(q, part=part, gather=gather):
+            options = {"shared": SharedRows(part, gather), "keep": keep}
+            if path == "compiled":
+                return pairs.log_sum_pairs(q.mu, q.sigma, kernel.quadratic, kernel.own, **options)
+            return tiled.log_sum_pairs(q, kernel.quadratic, kernel.own, tile_entries=5 * q.mu.numel(), **options)
+
+        _, *gradients = value_and_gradients(one_rank, q, dtype)
+        assert len(gathered) == 1
+        for total, ours in zip(summed, gradients, strict=True):
+            assert not torch.cat((ours[: part.start], ours[part.stop :])).any()
+            total += ours
+    if path == "compiled":
+        assert_float32_follows((log_sums, *summed), (log_sums.double(), *expected[1:]))
+    else:
+        for total, theirs in zip(summed, expected[1:], strict=True):
+            torch.testing.assert_close(total, theirs, **tolerance)
 
 
 @both_kernels

@@ -23,6 +23,17 @@ def finish(process, code=0):
     return output
 
 
+def rank_ids(process) -> list[int]:
+    """Process ids of the ranks a command has started, in order."""
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+
+    def rank(child):
+        environment = Path(f"/proc/{child}/environ").read_bytes().split(b"\0")
+        return next(int(entry[5:]) for entry in environment if entry.startswith(b"RANK="))
+
+    return sorted(map(int, children), key=rank)
+
+
 def newest_step(run: Path) -> int:
     """The step of the newest checkpoint, -1 where there is none."""
     return max((int(path.name) for path in (run / "checkpoints").glob("[0-9]*")), default=-1)

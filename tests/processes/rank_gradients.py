@@ -3,6 +3,7 @@
 import sys
 from dataclasses import replace
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import torch
@@ -13,6 +14,7 @@ from tests.objectives.specs import small
 
 from wiseale.config import TrainConfig
 from wiseale.data.dataset import Dataset, Preset, Rows
+from wiseale.objectives import shared_bound
 from wiseale.processes.collectives import gather, split_batch
 from wiseale.processes.group import process_group
 from wiseale.processes.world import ALONE, from_environment
@@ -21,6 +23,7 @@ from wiseale.training.plan import resolve
 from wiseale.training.setup import Work
 
 SPECS = [*ALL_SPECS, "wise_ale:aggregate=bank,bank_size=12"]  # this bank wraps around in the second step
+SHARED = ["wise_ale", "wise_ale:estimator=bhattacharyya", "wise_ale:estimator=tightest", "wise_ale_exact"]
 WITH_BATCH_NORM = "paper_celeba:width=0.02"
 CONFIG = TrainConfig(data="X", network="mlp:hidden=12", latent_dim=2, batch_size=8, max_epochs=1, held_out=0.5)
 
@@ -82,6 +85,17 @@ def train_all(world=ALONE, specs=(*SPECS, WITH_BATCH_NORM)):
     return found
 
 
+def train_shared(world):
+    """Systems with a bound whose rows are shared even in a small batch, and how many exchanges each made."""
+    found = {}
+    for spec in SHARED:
+        exchange = mock.Mock(side_effect=gather)
+        with mock.patch.multiple(shared_bound, LEAST_PAIRS_SAVED=0, gather=exchange):
+            found |= train(spec, world)
+        found[f"{spec}|exchanges"] = torch.tensor(exchange.call_count)
+    return {f"shared {name}": value for name, value in found.items()}
+
+
 def gathered(world):
     """Everyone's rows, and the gradient of a loss that differs between ranks."""
     rows = (torch.arange(6.0).view(3, 2) + 10 * world.rank).requires_grad_()
@@ -98,5 +112,9 @@ if __name__ == "__main__":
         if len(sys.argv) > 2:  # one system and its batch size
             found = train(sys.argv[2], here, int(sys.argv[3]))
         else:
-            found = train_all(here) | {f"gather|{name}": value for name, value in gathered(here).items()}
+            found = (
+                train_all(here)
+                | train_shared(here)
+                | {f"gather|{name}": value for name, value in gathered(here).items()}
+            )
         save_file(found, Path(sys.argv[1]) / f"{here.rank}.safetensors")

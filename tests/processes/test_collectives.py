@@ -9,13 +9,15 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file
-from tests.processes.rank_gradients import SPECS, WITH_BATCH_NORM, train_all
+from tests.processes.rank_gradients import SHARED, SPECS, WITH_BATCH_NORM, train_all
 
 from wiseale.config import SettingError, TrainConfig
 from wiseale.errors import ConfigError
 from wiseale.objectives import make_objective
+from wiseale.objectives.shared_bound import shared_rows
 from wiseale.objectives.terms import Adversarial
 from wiseale.platform.machine import loopback_interface
+from wiseale.posterior import Posterior
 from wiseale.processes.collectives import draw_rows, gather, split_batch
 from wiseale.processes.world import ALONE, STORE, World, from_environment
 
@@ -71,6 +73,26 @@ def test_the_gradient_of_two_ranks_is_that_of_one_process(spec, ranks, alone):
         assert float((found[name] - expected[name]).norm() / expected[name].norm()) < 1e-12, name
 
 
+@pytest.mark.parametrize("spec", SHARED)
+def test_a_bound_whose_rows_are_shared_has_the_gradient_of_one_process(spec, ranks, alone):
+    """Three steps with one exchange of sums per bound; every term of the epoch and the weights at its end, too."""
+    expected, found = of(alone, spec), of(ranks[0], f"shared {spec}")
+    assert found.pop("exchanges") == (6 if "tightest" in spec else 3)
+    assert expected.keys() == found.keys()
+    for name in expected:
+        difference = found[name].double() - expected[name].double()
+        tolerance = 1e-12 if name.startswith("gradient") else 1e-6
+        assert float(difference.norm()) <= tolerance * float(expected[name].double().norm()), name
+
+
+def test_rows_are_shared_where_that_spares_enough_pairs():
+    posterior = Posterior(torch.zeros(512, 2), torch.ones(512, 2))
+    assert shared_rows(posterior) is None
+    with split_batch(World(rank=1, size=2)):
+        assert shared_rows(posterior).part == slice(256, 512)
+        assert shared_rows(posterior[:64]) is None
+
+
 @pytest.mark.parametrize("spec", SPECS)
 def test_terms_are_those_of_one_process(spec, ranks, alone):
     expected, found = of(alone, spec), of(ranks[0], spec)
@@ -79,9 +101,10 @@ def test_terms_are_those_of_one_process(spec, ranks, alone):
     assert expected.keys() == found.keys()
 
 
-@pytest.mark.parametrize("spec", [*SPECS, WITH_BATCH_NORM])
+@pytest.mark.parametrize("spec", [*SPECS, *(f"shared {spec}" for spec in SHARED), WITH_BATCH_NORM])
 def test_ranks_stay_the_same_to_the_last_bit(spec, ranks):
     first, second = (of(found, spec) for found in ranks)
+    assert first
     assert all(torch.equal(first[name], second[name]) for name in first)
 
 

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.processes.processes import at_the_end, finish, newest_step, wiseale
+from tests.processes.processes import at_the_end, finish, newest_step, rank_ids, wiseale
 
 from wiseale.cli import main
 from wiseale.cli.display import PlainDisplay
@@ -25,17 +25,6 @@ ARGUMENTS = [
     *("--checkpoint-every", "20", "--threads", "1", "--no-figures"),
 ]
 STEPS = 950 // 16  # an epoch
-
-
-def rank_ids(process) -> list[int]:
-    """Process ids of the ranks a command has started, in order."""
-    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-
-    def rank(child):
-        environment = Path(f"/proc/{child}/environ").read_bytes().split(b"\0")
-        return next(int(entry[5:]) for entry in environment if entry.startswith(b"RANK="))
-
-    return sorted(map(int, children), key=rank)
 
 
 def wait_for(condition, process):

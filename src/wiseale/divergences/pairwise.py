@@ -17,7 +17,7 @@ from torch import Tensor
 from wiseale.divergences import tiled
 from wiseale.divergences.streaming import log_sum_symmetric, streams
 from wiseale.kernels import pairs
-from wiseale.posterior import LOG_2PI, Posterior
+from wiseale.posterior import LOG_2PI, Posterior, SharedRows
 
 PairwiseBound = Literal["jensen", "bhattacharyya"]
 """The upper bounds that are a mean over pairs."""
@@ -105,8 +105,11 @@ BHATTACHARYYA = PairKernel(
 KERNELS: dict[PairwiseBound, PairKernel] = {"jensen": OVERLAP, "bhattacharyya": BHATTACHARYYA}
 
 
-def log_mean_pairs(posterior: Posterior, kernel: PairKernel) -> Tensor:
-    """log (1/M) Σ_j exp k(i, j) for every i, (M,), nats: by the fastest path for this size, type and device."""
+def log_mean_pairs(posterior: Posterior, kernel: PairKernel, shared: SharedRows | None = None) -> Tensor:
+    """log (1/M) Σ_j exp k(i, j) for every i, (M,), nats: by the fastest path for this size, type and device.
+
+    With ``shared`` only the rows of this rank's part receive a gradient. Without a gradient nothing is shared.
+    """
     m, d_z = posterior.mu.shape
     constant = kernel.constant * d_z - math.log(m)
     if streams(m**2, posterior.mu, posterior.sigma):
@@ -114,10 +117,10 @@ def log_mean_pairs(posterior: Posterior, kernel: PairKernel) -> Tensor:
         if log_sums is not None:
             return log_sums.add_(constant).to(posterior.mu.dtype)
     if pairs.takes(posterior.mu, posterior.sigma):
-        return pairs.log_sum_pairs(posterior.mu, posterior.sigma, kernel.quadratic, kernel.own, constant)
-    if m**2 * d_z <= _READABLE_ENTRIES:
+        return pairs.log_sum_pairs(posterior.mu, posterior.sigma, kernel.quadratic, kernel.own, constant, shared)
+    if m**2 * d_z <= _READABLE_ENTRIES and shared is None:
         return log_mean_readable(posterior, kernel)
-    return tiled.log_sum_pairs(posterior, kernel.quadratic, kernel.own) + constant
+    return tiled.log_sum_pairs(posterior, kernel.quadratic, kernel.own, shared=shared) + constant
 
 
 def log_mean_readable(posterior: Posterior, kernel: PairKernel) -> Tensor:

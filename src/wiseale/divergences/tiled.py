@@ -1,9 +1,10 @@
 """Sums over all pairs of posteriors in tiles, with an analytic gradient: large batches, and banks of any size.
 
 Rows are the M posteriors that receive a gradient. Columns are the same posteriors (a batch) or K constant ones (a
-bank). A tile holds some rows and their columns, laid out (d_z, rows, columns): the innermost loop runs over contiguous
-numbers, and a tile fits into a core's cache. The backward pass computes the tiles again, so memory is
-O((M + K)·d_z + tile), plus M·K values of the log kernel where they are few enough to be kept.
+bank); where ranks share a batch, rows are a rank's part of it and columns are the whole batch. A tile holds some rows
+and their columns, laid out (d_z, rows, columns): the innermost loop runs over contiguous numbers, and a tile fits into
+a core's cache. The backward pass computes the tiles again, so memory is O((M + K)·d_z + tile), plus M·K values of the
+log kernel where they are few enough to be kept.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from wiseale.posterior import Posterior
+from wiseale.posterior import Posterior, SharedRows
 
 TILE_ENTRIES = 1 << 19  # numbers in a (d_z, rows, columns) tile: 2 MB in float32
 KEPT_PAIRS = 1 << 22  # values of the log kernel kept for the backward pass: 16 MB in float32
@@ -44,6 +45,7 @@ def log_sum_pairs(
     quadratic: float,
     own: float,
     columns: ConstantColumns | None = None,
+    shared: SharedRows | None = None,
     *,
     tile_entries: int = TILE_ENTRIES,
     keep: int = KEPT_PAIRS,
@@ -52,8 +54,10 @@ def log_sum_pairs(
 
     k(i, j) = −Σ_c [ quadratic·Δ_c²/v_c + ½ log v_c ] + own·(Σ_c log σ_i + Σ_c log σ_j) with Δ = μ_i − μ_j and
     v = σ_i² + σ_j². Up to ``keep`` values of k are stored for the backward pass; beyond, they are computed again.
+    With ``shared`` (and no ``columns``) this rank computes the sums of its part of the rows and the gradient of these
+    rows; the gradient of the others is 0.
     """
-    arguments = (rows.mu, rows.sigma, columns, quadratic, own, tile_entries, keep)
+    arguments = (rows.mu, rows.sigma, columns, shared, quadratic, own, tile_entries, keep)
     log_sums: Tensor = _LogSumPairs.apply(*arguments)  # type: ignore[no-untyped-call]
     return log_sums
 
@@ -65,15 +69,16 @@ class _LogSumPairs(torch.autograd.Function):
         mu: Tensor,
         sigma: Tensor,
         columns: ConstantColumns | None,
+        shared: SharedRows | None,
         quadratic: float,
         own: float,
         tile_entries: int,
         keep: int,
     ) -> Tensor:
-        pairs = _Pairs(
-            Posterior(mu, sigma), None if columns is None else columns.posterior, quadratic, own, tile_entries
-        )
-        log_sums = mu.new_full((len(mu),), -math.inf)
+        batch, part = Posterior(mu, sigma), slice(None) if shared is None else shared.part
+        facing_columns = batch if shared is not None else None if columns is None else columns.posterior
+        pairs = _Pairs(batch[part], facing_columns, quadratic, own, tile_entries)
+        log_sums = mu.new_full((len(mu[part]),), -math.inf)
         kept = []
         for tile in pairs.tiles():
             log_k = pairs.log_kernel(tile)
@@ -81,12 +86,14 @@ class _LogSumPairs(torch.autograd.Function):
             if tile.mirrors:
                 mirrored = _log_sum_exp(log_k[:, tile.height :], 0)
                 log_sums[tile.mirrored] = torch.logaddexp(log_sums[tile.mirrored], mirrored)
-            if len(mu) * pairs.width <= keep:
+            if len(log_sums) * pairs.width <= keep:
                 kept.append(log_k)
+        if shared is not None:
+            log_sums = shared.gather(log_sums)
         column_log_sums = log_sums if columns is None else columns.log_sums
         if columns is not None and column_log_sums is not None and columns.places is not None:
             column_log_sums = column_log_sums.index_copy(0, columns.places, log_sums)
-        ctx.pairs = pairs
+        ctx.pairs, ctx.part, ctx.constant_columns = pairs, part, columns is not None
         ctx.save_for_backward(log_sums, column_log_sums, *kept)
         return log_sums
 
@@ -95,6 +102,8 @@ class _LogSumPairs(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         log_sums, column_log_sums, *kept = ctx.saved_tensors
         pairs: _Pairs = ctx.pairs
+        of_batch, size = grad, len(grad)
+        grad, log_sums = grad[ctx.part], log_sums[ctx.part]
         grad_mu, grad_sigma = torch.zeros_like(pairs.sigma), torch.zeros_like(pairs.sigma)
         weight_sums = torch.zeros_like(grad)
         for index, tile in enumerate(pairs.tiles()):
@@ -102,7 +111,7 @@ class _LogSumPairs(torch.autograd.Function):
             # d(Σ_i grad_i log_sums_i)/dk(i, j): through the sum of row i, and through that of row j, as k is symmetric.
             weight = pairs.weight(log_k - log_sums[tile.rows, None]).mul_(grad[tile.rows, None])
             if column_log_sums is not None:
-                of_column = grad[tile.columns] if pairs.symmetric else grad[tile.rows, None]
+                of_column = grad[tile.rows, None] if ctx.constant_columns else of_batch[tile.columns]
                 weight.add_(pairs.weight(log_k - column_log_sums[tile.columns]).mul_(of_column))
             if pairs.own:
                 weight_sums[tile.rows] += weight.sum(1)
@@ -122,7 +131,10 @@ class _LogSumPairs(torch.autograd.Function):
         grad_sigma.mul_(-pairs.sigma)
         if pairs.own:
             grad_sigma += pairs.own * weight_sums / pairs.sigma
-        return grad_mu.mul_(2 * pairs.quadratic).mT, grad_sigma.mT, None, None, None, None, None
+        gradients = [grad_mu.mul_(2 * pairs.quadratic).mT, grad_sigma.mT]
+        if len(grad) < size:
+            gradients = [_embedded(rows, ctx.part, size) for rows in gradients]
+        return *gradients, None, None, None, None, None, None
 
 
 @dataclass(frozen=True)
@@ -274,6 +286,13 @@ def _parameters(posterior: Posterior, own: float) -> tuple[Tensor, Tensor, Tenso
     """μ, σ and σ², (d_z, M) each, and own·Σ_c log σ, (M,)."""
     mu, sigma = (part.detach().mT.contiguous() for part in (posterior.mu, posterior.sigma))
     return mu, sigma, sigma.square(), sigma.log().sum(0).mul_(own) if own else mu.new_empty(0)
+
+
+def _embedded(rows: Tensor, part: slice, size: int) -> Tensor:
+    """The rows at their places among ``size`` rows, which are 0 elsewhere."""
+    everywhere = rows.new_zeros(size, rows.shape[1])
+    everywhere[part] = rows
+    return everywhere
 
 
 def _log_sum_exp(log_k: Tensor, axis: int) -> Tensor:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 from torch import Tensor
 
 from wiseale.evaluation.case import Case, Draw, Tick
 from wiseale.evaluation.findings import Findings
+from wiseale.processes.shared_tasks import Result, Task, results
 
 NAMES = ("code_density", "code_coverage")
 NEIGHBOURS = 5
@@ -29,16 +32,20 @@ def density_and_coverage(real: Tensor, fake: Tensor, k: int) -> tuple[float, flo
 
     The ball of a real point (N, d) reaches to its k-th nearest other real point; fake points are (M, d).
     """
-    inside, filled = 0, 0
-    for start in range(0, len(real), size := max(1, _BLOCK_PAIRS // max(len(real), len(fake)))):
+    size = max(1, _BLOCK_PAIRS // max(len(real), len(fake)))
+
+    @torch.no_grad()
+    def of_block(start: int) -> Result:
         centres = real[start : start + size]
         among = _distances(centres, real)
         rows = torch.arange(len(centres))
         among[rows, start + rows] = torch.inf  # not its own neighbour
         radius = among.kthvalue(k, dim=1).values
         hit = _distances(centres, fake) < radius[:, None]
-        inside += int(hit.sum())
-        filled += int(hit.any(1).sum())
+        return hit.sum(), hit.any(1).sum()
+
+    counts = results([Task(partial(of_block, start)) for start in range(0, len(real), size)])
+    inside, filled = (sum(int(count) for count in column) for column in zip(*counts, strict=True))
     return inside / (k * len(fake)), filled / len(real)
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,7 @@ from wiseale.models.inference import Codec
 from wiseale.models.model_file import load_model
 from wiseale.networks.model import Model
 from wiseale.posterior import PointPosterior, Posterior
+from wiseale.processes.shared_tasks import Result, Task, results
 from wiseale.randomness import generator
 from wiseale.runs.directory import RunDirectory
 from wiseale.training.split import split_rows
@@ -52,11 +54,16 @@ class Encoded:
 
     @classmethod
     def of(cls, codec: Codec, rows: Rows, split: str, circular: Mapping[str, float] | None = None) -> Encoded:
-        """Encode every row."""
-        parts = [codec.posterior(codec.read(rows.x[part], rows.reading)) for part in _blocks(len(rows))]
-        mu = torch.cat([part.mu for part in parts])
+        """Encode every row; ranks take blocks of rows."""
         stochastic = codec.model.stochastic
-        posterior = Posterior(mu, torch.cat([part.sigma for part in parts])) if stochastic else PointPosterior(mu)
+
+        def encode(part: slice) -> Result:
+            found = codec.posterior(codec.read(rows.x[part], rows.reading))
+            return (found.mu, found.sigma) if stochastic else (found.mu,)
+
+        parts = results([Task(partial(encode, part)) for part in _blocks(len(rows))])
+        columns = [torch.cat(column) for column in zip(*parts, strict=True)]
+        posterior = Posterior(*columns) if stochastic else PointPosterior(*columns)
         return cls(codec, rows, posterior, split, circular or {})
 
     @property
@@ -77,6 +84,15 @@ class Encoded:
         """Blocks of x in the network's units, each with the slice of the rows it holds."""
         for part in _blocks(len(self.rows)):
             yield self.codec.read(self.rows.x[part], self.rows.reading), part
+
+    def by_block(self, compute: Callable[[Tensor, slice], Result]) -> list[Tensor]:
+        """What a function of every block (see :meth:`blocks`) returns, joined; ranks take blocks in turn."""
+
+        def of_block(part: slice) -> Result:
+            return compute(self.codec.read(self.rows.x[part], self.rows.reading), part)
+
+        parts = results([Task(partial(of_block, part)) for part in _blocks(len(self.rows))])
+        return [torch.cat(column) for column in zip(*parts, strict=True)]
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -15,6 +16,7 @@ from wiseale.evaluation.standard_error import standard_error
 from wiseale.networks.model import Model
 from wiseale.posterior import LOG_2PI, Posterior
 from wiseale.priors import StandardNormal
+from wiseale.processes.shared_tasks import Result, Task, results
 
 NAMES = ("nll_importance_weighted", "nll_importance_weighted_standard_error", "nll_samples", "nll_rows")
 NLL_ROWS = 1000
@@ -29,32 +31,36 @@ def likelihood(case: Case, tick: Tick) -> Findings:
     rows = case.shuffled(Draw.IMPORTANCE_ROWS)[:NLL_ROWS]
     x, q = encoded.read(rows), encoded.posterior[rows]
 
-    def draws() -> Iterator[Tensor]:
-        for k in range(case.nll_samples):
-            tick(k / case.nll_samples)
-            yield case.noise(tuple(q.mu.shape), Draw.IMPORTANCE, k)
+    def draw(k: int) -> Tensor:
+        tick(k / case.nll_samples)
+        return case.noise(tuple(q.mu.shape), Draw.IMPORTANCE, k)
 
-    nll = importance_weighted_nll(encoded.model, x, q, draws())
+    nll = importance_weighted_nll(encoded.model, x, q, draw, case.nll_samples)
     numbers = (float(nll.mean()), standard_error(nll), case.nll_samples, len(rows))
     return Findings.of(dict(zip(NAMES, numbers, strict=True)))
 
 
-def importance_weighted_nll(model: Model, x: Tensor, q: Posterior, draws: Iterator[Tensor]) -> Tensor:
-    """Each row's estimate from one sample per row and per noise (n, d_z) in ``draws``, nats, (n,), float64.
+def importance_weighted_nll(
+    model: Model, x: Tensor, q: Posterior, draw: Callable[[int], Tensor], samples: int
+) -> Tensor:
+    """Each row's estimate from one code per row and sample, with the noise ``draw(k)``, (n, d_z); nats, (n,), float64.
 
-    Its expectation falls towards −log p(x) as samples are added. Memory does not grow with their number: sums of
-    weights are kept in the log domain, and the decoder sees a block of rows at a time.
+    Its expectation falls towards −log p(x) as samples are added. Ranks take samples in turn. Weights are summed in the
+    log domain, and the decoder sees a block of rows at a time.
     """
     blocks = torch.split(x, BATCH)
-    log_total = torch.full((len(q),), -math.inf, dtype=torch.float64)
-    count = 0
-    for epsilon in draws:
+
+    def log_weight(k: int) -> Result:
+        epsilon = draw(k)
         z = q.sample(epsilon)
         # From the noise itself: (z − mu)/sigma would lose digits where sigma is small.
         log_q = -0.5 * (epsilon.square() + LOG_2PI).sum(-1) - q.sigma.log().sum(-1)
         log_p = StandardNormal(q.latent_dim).log_prob(z)
         codes = torch.split(z, BATCH)
         log_x = torch.cat([model.decode(c).log_prob(rows) for c, rows in zip(codes, blocks, strict=True)])
-        log_total = torch.logaddexp(log_total, log_x.double() + log_p.double() - log_q.double())
-        count += 1
-    return math.log(count) - log_total
+        return (log_x.double() + log_p.double() - log_q.double(),)
+
+    log_total = torch.full((len(q),), -math.inf, dtype=torch.float64)
+    for (log_w,) in results([Task(partial(log_weight, k)) for k in range(samples)]):
+        log_total = torch.logaddexp(log_total, log_w)
+    return math.log(samples) - log_total

@@ -10,6 +10,7 @@ from torch import Tensor
 from wiseale.evaluation.encoded import Encoded
 from wiseale.evaluation.image_quality import WINDOW, psnr, ssim
 from wiseale.likelihoods import cell_errors, mean_error
+from wiseale.processes.shared_tasks import Result
 
 
 @dataclass(frozen=True)
@@ -37,28 +38,24 @@ def row_errors(encoded: Encoded, codes: Tensor) -> RowErrors:
     shape = encoded.model.x_shape
     images = len(shape) == 3
     windows = images and min(shape[1:]) >= WINDOW
-    nats, squared, peaks, similar = [], [], [], []
-    low, high = float("inf"), float("-inf")
-    for x, part in encoded.blocks():
+
+    def of_block(x: Tensor, part: slice) -> Result:
         likelihood = encoded.model.decode(codes[part])
-        nats.append(-likelihood.log_prob(x).double())
-        squared.append(mean_error(cell_errors(likelihood, x).double()))
         shown, shown_hat = (encoded.codec.in_user_units(values) for values in (x, likelihood.mean))
-        low, high = min(low, float(shown.min())), max(high, float(shown.max()))
-        if images:
-            peaks.append(psnr(shown, shown_hat))
-        if windows:
-            similar.append(ssim(shown, shown_hat))
-    return RowErrors(
-        torch.cat(nats),
-        torch.cat(squared),
-        torch.cat(peaks) if images else None,
-        torch.cat(similar) if windows else None,
-        (low, high),
-    )
+        return (
+            -likelihood.log_prob(x).double(),
+            mean_error(cell_errors(likelihood, x).double()),
+            torch.stack(shown.aminmax()).double(),
+            *([psnr(shown, shown_hat)] if images else []),
+            *([ssim(shown, shown_hat)] if windows else []),
+        )
+
+    nats, squared, ends, *of_images = encoded.by_block(of_block)
+    peaks, similar, *_ = *of_images, None, None
+    return RowErrors(nats, squared, peaks, similar, (float(ends.min()), float(ends.max())))
 
 
 @torch.no_grad()
 def row_nats(encoded: Encoded, codes: Tensor) -> Tensor:
     """−log p(x|z) alone, (n,), float64."""
-    return torch.cat([-encoded.model.decode(codes[part]).log_prob(x).double() for x, part in encoded.blocks()])
+    return encoded.by_block(lambda x, part: (-encoded.model.decode(codes[part]).log_prob(x).double(),))[0]

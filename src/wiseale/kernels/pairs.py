@@ -10,6 +10,7 @@ from torch.autograd.function import once_differentiable
 
 from wiseale.kernels import build
 from wiseale.kernels.layout import BLOCK
+from wiseale.posterior import SharedRows
 
 _NEGLIGIBLE = torch.finfo(torch.float32).eps ** 2  # pairs of a smaller weight, relative to the largest, are skipped
 _MAX_ROWS = 1 << 14  # C keeps two rows of this length on a thread's stack
@@ -30,47 +31,70 @@ def takes(mu: Tensor, sigma: Tensor) -> bool:
 
 
 def log_sum_pairs(
-    mu: Tensor, sigma: Tensor, quadratic: float, own: float, constant: float = 0.0, *, keep: int = _KEPT_PAIRS
+    mu: Tensor,
+    sigma: Tensor,
+    quadratic: float,
+    own: float,
+    constant: float = 0.0,
+    shared: SharedRows | None = None,
+    *,
+    keep: int = _KEPT_PAIRS,
 ) -> Tensor:
     """log Σ_j k(i, j) + constant for every i, (M,), differentiable once.
 
     log k(i, j) = −Σ_c [ quadratic·Δ_c²/v_c + ½ log v_c ] + own·(Σ_c log σ_i + Σ_c log σ_j) with Δ = μ_i − μ_j
     and v = σ_i² + σ_j². All M² values of log k are stored for the backward pass if they are at most ``keep``; otherwise
     they are computed again.
+
+    With ``shared`` this rank computes the sums of its part of the rows and the gradient of these rows; the gradient of
+    the others is 0. As k is symmetric, what a row does to the sums of all others is known from its own pairs.
     """
-    log_sums: Tensor = _LogSumPairs.apply(mu, sigma, quadratic, own, constant, keep)  # type: ignore[no-untyped-call]
+    arguments = (mu, sigma, quadratic, own, constant, shared, keep)
+    log_sums: Tensor = _LogSumPairs.apply(*arguments)  # type: ignore[no-untyped-call]
     return log_sums
 
 
 class _LogSumPairs(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, mu: Tensor, sigma: Tensor, quadratic: float, own: float, constant: float, keep: int
+        ctx: Any,
+        mu: Tensor,
+        sigma: Tensor,
+        quadratic: float,
+        own: float,
+        constant: float,
+        shared: SharedRows | None,
+        keep: int,
     ) -> Tensor:
         compiled, (size, d_z) = build.kernels(), mu.shape
         assert compiled.library is not None
         mu, sigma = mu.contiguous(), sigma.contiguous()
-        columns, log_sums = mu.new_empty((2 * d_z + 1) * size), mu.new_empty(size)
-        log_k = mu.new_empty((size, size) if size**2 <= keep else 0)  # an empty tensor's address is null
+        first, stop, _ = (slice(None) if shared is None else shared.part).indices(size)
+        columns, log_sums = mu.new_empty((2 * d_z + 1) * size), mu.new_empty(stop - first)
+        kept = (stop - first, size) if (stop - first) * size <= keep else 0
+        log_k = mu.new_empty(kept)  # an empty tensor's address is null
         compiled.library.wiseale_log_sum_pairs(
-            *(mu.data_ptr(), sigma.data_ptr(), d_z, size, quadratic, own),
+            *(mu.data_ptr(), sigma.data_ptr(), d_z, size, first, stop, quadratic, own),
             *(columns.data_ptr(), log_k.data_ptr(), log_sums.data_ptr(), compiled.threads),
         )
+        if shared is not None:
+            log_sums = shared.gather(log_sums)
         ctx.save_for_backward(sigma, columns, log_k, log_sums)
-        ctx.quadratic, ctx.own = quadratic, own
+        ctx.quadratic, ctx.own, ctx.rows = quadratic, own, (first, stop)
         return log_sums + constant  # here, because a sum outside would cost autograd another node
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         sigma, columns, log_k, log_sums = ctx.saved_tensors
-        compiled, (size, d_z) = build.kernels(), sigma.shape
+        compiled, (size, d_z), (first, stop) = build.kernels(), sigma.shape, ctx.rows
         assert compiled.library is not None
         grad = grad.contiguous()
-        grad_mu, grad_sigma = torch.empty_like(sigma), torch.empty_like(sigma)
+        whole = stop - first == size
+        grad_mu, grad_sigma = (torch.empty_like(sigma) if whole else torch.zeros_like(sigma) for _ in range(2))
         compiled.library.wiseale_log_sum_pairs_backward(
             *(tensor.data_ptr() for tensor in (sigma, columns, log_k, log_sums, grad)),
-            *(d_z, size, ctx.quadratic, ctx.own, _NEGLIGIBLE),
-            *(grad_mu.data_ptr(), grad_sigma.data_ptr(), compiled.threads),
+            *(d_z, size, first, stop, ctx.quadratic, ctx.own, _NEGLIGIBLE),
+            *(grad_mu[first:].data_ptr(), grad_sigma[first:].data_ptr(), compiled.threads),
         )
-        return grad_mu, grad_sigma, None, None, None, None
+        return grad_mu, grad_sigma, None, None, None, None, None

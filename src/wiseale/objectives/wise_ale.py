@@ -13,6 +13,7 @@ from wiseale.divergences import kl_aggregate_mc, kl_aggregate_upper_bound
 from wiseale.errors import ConfigError
 from wiseale.likelihoods import Likelihood
 from wiseale.objectives.posterior_bank import PosteriorBank, refuse_small_bank
+from wiseale.objectives.shared_bound import shared_rows
 from wiseale.objectives.terms import ObjectiveCall, Terms, WeightedObjective, weight_value
 from wiseale.posterior import Posterior
 
@@ -107,4 +108,6 @@ class BankedWiseAle(nn.Module):
 
 def aggregate_kl(posterior: Posterior, z: Tensor, estimator: Estimator) -> Tensor:
     """The batch's aggregate KL, nats, (): an analytic upper bound or, for ``mc``, an estimate at z ~ q."""
-    return kl_aggregate_mc(posterior, z=z) if estimator == "mc" else kl_aggregate_upper_bound(posterior, estimator)
+    if estimator == "mc":
+        return kl_aggregate_mc(posterior, z=z)
+    return kl_aggregate_upper_bound(posterior, estimator, shared_rows(posterior))

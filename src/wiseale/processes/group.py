@@ -16,7 +16,7 @@ from torch.distributed.rendezvous import rendezvous
 from wiseale.errors import ReportedByAnotherRankError, RunError, WiseAleError
 from wiseale.platform.signals import end_with_parent
 from wiseale.processes.heartbeat import Beats, watch_others
-from wiseale.processes.world import STORE, World, report_once
+from wiseale.processes.world import RESUME, STORE, World, report_once
 
 _EXCHANGE_TIMEOUT = timedelta(minutes=5)  # for a rank that hangs; a rank that died is noticed at once
 _LOADING_TIMEOUT = timedelta(days=1)  # for another process to pack a dataset
@@ -61,8 +61,11 @@ class Group:
 
 
 @contextmanager
-def process_group(world: World, device: str) -> Iterator[Group]:
-    """Connect this process with the other ranks; an error on one rank ends all of them and is reported once."""
+def process_group(world: World, device: str, then: str = RESUME) -> Iterator[Group]:
+    """Connect this process with the other ranks; an error on one rank ends all of them and is reported once.
+
+    ``then`` is what the user is told to do when a rank is lost.
+    """
     if world.size == 1:
         yield Group(world)
         return
@@ -75,7 +78,7 @@ def process_group(world: World, device: str) -> Iterator[Group]:
         reason = str(error).splitlines()[0]
         raise RunError(f"rank {world.rank} of {world.size} could not meet the others: {reason}") from None
     try:
-        with nullcontext() if launched else watch_others(world, group.beats()):
+        with nullcontext() if launched else watch_others(world, group.beats(), then):
             yield group
     except RuntimeError as error:
         if not _is_lost_connection(error):
@@ -83,8 +86,7 @@ def process_group(world: World, device: str) -> Iterator[Group]:
         if launched or not group.should_report():  # the launcher reports which rank died, and why
             raise ReportedByAnotherRankError from None
         raise RunError(
-            f"rank {world.rank} of {world.size} lost the others: one of them died or was cut off; "
-            "`wiseale resume` continues from the last checkpoint"
+            f"rank {world.rank} of {world.size} lost the others: one of them died or was cut off; {then}"
         ) from None
     except WiseAleError as error:
         if not group.should_report():

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Protocol
 
-from wiseale.processes.world import World
+from wiseale.processes.world import RESUME, World
 
 BEAT_SECONDS = 5.0
 LOST_SECONDS = 40.0
@@ -70,7 +70,7 @@ def _key(rank: int) -> str:
 
 
 @contextmanager
-def watch_others(world: World, beats: Beats) -> Iterator[None]:
+def watch_others(world: World, beats: Beats, then: str = RESUME) -> Iterator[None]:
     """Inside, end this process with a line on standard error when another rank, or the store, is not heard of.
 
     The process is ended from a thread: one that waits for the lost rank inside a collective cannot be interrupted.
@@ -82,12 +82,12 @@ def watch_others(world: World, beats: Beats) -> Iterator[None]:
         with suppress(RuntimeError):  # the store has gone: the collectives fail as well, and say so
             while not ended.wait(BEAT_SECONDS):
                 if (lost := heart.beat()) is not None and not ended.is_set():
-                    _end(world, f"rank {lost} of {world.size}")
+                    _end(world, f"rank {lost} of {world.size}", then)
 
     def guard() -> None:  # a question to a store that cannot be reached is never answered
         while not ended.wait(1.0):
             if time.monotonic() - heart.answered > LOST_SECONDS and beating.is_alive():
-                _end(world, f"the machine of rank 0 ({os.environ.get('MASTER_ADDR', 'MASTER_ADDR is not set')})")
+                _end(world, f"the machine of rank 0 ({os.environ.get('MASTER_ADDR', 'MASTER_ADDR is not set')})", then)
 
     beating = threading.Thread(target=pulse, daemon=True)
     beating.start()
@@ -99,11 +99,11 @@ def watch_others(world: World, beats: Beats) -> Iterator[None]:
         ended.set()
 
 
-def _end(world: World, lost: str) -> None:
+def _end(world: World, lost: str, then: str) -> None:
     if not world.local_rank:
         print(
             f"wiseale: error: rank {world.rank} of {world.size} has not heard of {lost} for {LOST_SECONDS:g} s: it was "
-            "cut off or has stopped; `wiseale resume` continues from the last checkpoint",
+            f"cut off or has stopped; {then}",
             file=sys.stderr,
             flush=True,
         )

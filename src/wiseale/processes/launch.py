@@ -16,7 +16,7 @@ from types import FrameType
 from wiseale.errors import RunError
 from wiseale.platform.machine import loopback_interface
 from wiseale.platform.signals import NEW_GROUP, SIGPIPE, STOP_SIGNALS, request_stop
-from wiseale.processes.world import STORE
+from wiseale.processes.world import RESUME, STORE
 
 _POLL_SECONDS = 0.05
 _FAILED_SECONDS = 5.0  # for the other ranks to end after one has failed
@@ -26,10 +26,11 @@ _INTERRUPTED = tuple(128 + number for number in (*STOP_SIGNALS, SIGPIPE))
 Rank = subprocess.Popen[bytes]
 
 
-def launch(arguments: Sequence[str], processes: int) -> int:
+def launch(arguments: Sequence[str], processes: int, then: str = RESUME) -> int:
     """Run ``wiseale ARGUMENTS`` as that many ranks and wait for them; returns the exit code of the run.
 
-    SIGINT and SIGTERM are forwarded to every rank; a rank that fails ends the others.
+    SIGINT and SIGTERM are forwarded to every rank; a rank that fails ends the others. ``then`` is what the user is told
+    to do when a rank is killed.
     """
     ranks: list[Rank] = []
     received: list[int] = []
@@ -49,8 +50,7 @@ def launch(arguments: Sequence[str], processes: int) -> int:
     if received:
         return 128 + received[0]
     raise RunError(
-        f"rank {failed} of {processes} was killed by {signal.Signals(-code).name}, so the others were stopped: "
-        "`wiseale resume` continues from the last checkpoint"
+        f"rank {failed} of {processes} was killed by {signal.Signals(-code).name}, so the others were stopped: {then}"
     )
 
 
@@ -73,7 +73,9 @@ def _watch(ranks: Sequence[Rank]) -> int | None:
     """Wait until all ranks have ended or time is up; returns the rank that failed, if any."""
     failed: int | None = None
     deadline = float("inf")
-    while any(rank.poll() is None for rank in ranks) and time.monotonic() < deadline:
+    while (
+        None in [rank.poll() for rank in ranks] and time.monotonic() < deadline
+    ):  # asks every rank, not the first alone
         if failed is None and (failed := _failed(ranks)) is not None:
             deadline = time.monotonic() + _FAILED_SECONDS
             for rank in ranks:

@@ -13,6 +13,10 @@ STORE = "WISEALE_STORE"
 """Environment variable: path of the file store that ranks started by ``wiseale --processes`` meet in."""
 
 
+RESUME = "`wiseale resume` continues from the last checkpoint"
+"""What a user can do when a rank of a training is lost."""
+
+
 @dataclass(frozen=True)
 class World:
     """Rank of this process and number of processes: over all machines, and on this machine (``local_``)."""
