@@ -31,7 +31,8 @@ def measure(quick: bool) -> list[Table]:
     caption = (
         f"The paper's networks, one thread per process: samples per second, the fastest of {EPOCHS} epochs of {ROWS} "
         f"rows, medians of {repeats} interleaved runs. A small batch leaves little to share: half of it takes more "
-        "than half the time, and every step waits for the slower rank. WiSE-ALE's bound is computed by every rank."
+        "than half the time, and every step waits for the slower rank. Ranks share the bound's rows from batches of "
+        "512 on."
     )
     columns = ("data", "objective", "global batch", "1 process", "2 processes", "ratio")
     return [Table("ranks", caption, columns, tuple(rows))]
