@@ -16,7 +16,7 @@ from wiseale.experiments.paper.scales import Scale
 _NARROW_FACES = "paper_celeba:width=0.125"  # the paper's network is far too wide for a CPU
 
 HEADLINE = (
-    *(s.WISE_ALE, s.AEVB, s.AEVB_WARM_UP, s.WAE_MMD),
+    *(s.WISE_ALE, s.AEVB, s.WAE_MMD, s.AEVB_WARM_UP),
     *(s.BETA_VAE, s.WISE_ALE_AS_WRITTEN, s.BETA_CONTROL),
 )
 _INIT_CONTROLS = (s.WISE_ALE, s.AEVB, s.AEVB_WARM_UP, s.WISE_ALE_AS_WRITTEN)
