@@ -1,4 +1,4 @@
-"""Draw the picture of docs/start.md by its three lines, on irises: `python docs/figures/draw_start.py`."""
+"""Draw the picture of docs/start.md by its lines, on irises: `python docs/figures/draw_start.py`."""
 
 import tempfile
 from pathlib import Path
@@ -17,8 +17,9 @@ with tempfile.TemporaryDirectory() as folder:
     irises.data.assign(species=irises.target_names[irises.target]).to_csv(path, index=False)
 
     X = pd.read_csv(path)
+    species = X.pop("species")
     est = AutoEncoder(latent_dim=2, random_state=0).fit(X)
-    display = LatentMapDisplay.from_estimator(est, X, X["species"])
+    display = LatentMapDisplay.from_estimator(est, X, species)
 
 display.figure_.savefig(Path(__file__).parent / "start_map.png", dpi=130, metadata={"Software": None})
 print(est)

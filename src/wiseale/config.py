@@ -231,7 +231,9 @@ class TrainConfig(Settings):
     network: str | None = setting(None, "encoder and decoder, with settings: mlp:hidden=512,256")
     likelihood: str | None = setting(None, "bernoulli, or gaussian:x_sigma=1; table is chosen for columns with kinds")
     columns: str | None = setting(
-        None, "kinds of a table's columns: price:number,colour:category,visits:count,sold:binary,id:ignore"
+        None,
+        "kinds of a table's columns: price:number,colour:category,visits:count,sold:binary,id:ignore; species:label is "
+        "not learned from and colours the pictures",
     )
     missing: Literal["learn", "error"] | None = setting(None, "missing cells of a table: learn (default), or error")
     unseen: Literal["error", "missing", "other"] | None = setting(

@@ -1,6 +1,7 @@
 """Tables with words and missing cells through the commands, block by block."""
 
 import csv
+import json
 from pathlib import Path
 
 import numpy as np
@@ -94,3 +95,18 @@ def test_the_explorer_shows_them(trained, tmp_path, capsys):
     assert (code, err) == (0, "")
     assert "colour" in (tmp_path / "page.html").read_text(encoding="utf-8")
     assert "MB" in said
+
+
+def test_training_says_what_columns_are_when_it_ends_and_which_weights_it_keeps(tmp_path, capsys):
+    data = write(tmp_path / "x.csv")
+    options = ("--network", "mlp:hidden=8,start=none", "--lr", "0.05", "--threads", "1", "--no-figures")
+    options = (*options, "--max-epochs", "60", "--patience", "3", "--out", tmp_path / "run")
+    code, said, errors = run(capsys, "train", data, "--columns", "visits:label", *options)
+    assert code == 0, errors
+    assert "columns: 1 number (price), 1 category (colour: 3 levels); ignored: id (" in said
+    assert "training ends when 3 epochs in a row have not lowered the held-out loss, or after 60" in said
+    lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    losses = [line["held_out"]["loss"] for line in lines]
+    best = 1 + losses.index(min(losses))
+    assert best + 3 == len(losses) < 60
+    assert f"kept: the weights of epoch {best}, where the held-out loss was lowest; no lower one followed" in said

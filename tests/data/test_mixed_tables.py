@@ -47,6 +47,19 @@ def test_ten_thousand_levels(tmp_path):
         load_path(f"{path}:kinds=c:category")
 
 
+def test_a_label_is_a_factor_and_not_learned_from(tmp_path):
+    words = ["x", "y", "z"] * 20
+    path = csv_file(tmp_path / "x.csv", a=NUMBERS, c=words, d=words[::-1])
+    numbers = load_path(f"{path}:kinds=c:label,d:label")
+    assert (numbers.columns, numbers.table) == (("a",), None)
+    assert numbers.train.factors["c"].tolist() == words
+    mixed = load_path(f"{path}:kinds=c:label")
+    assert described(mixed) == {"a": "number", "d": "category"}
+    assert mixed.train.factors["c"].tolist() == words
+    with pytest.raises(DataError, match='no column "q"'):
+        load_path(f"{path}:kinds=q:label")
+
+
 def test_columns_of_the_same_name(tmp_path):
     (tmp_path / "x.csv").write_text("a,b,a\n1,x,3\n4,,6\n")
     with pytest.raises(DataError, match=r'several columns named "a" \(columns 1 and 3\): rename them'):

@@ -13,7 +13,7 @@ from wiseale.data import load_dataset
 from wiseale.errors import DataError
 from wiseale.explorer.html import page_decoder, write_page
 from wiseale.explorer.manifest import manifest
-from wiseale.explorer.opening import open_models
+from wiseale.explorer.opening import choose_rows, open_models
 from wiseale.explorer.stored_decoder import stored_decoder
 
 SPECIES = ["Adelie", "Chinstrap", "Gentoo"]
@@ -156,3 +156,16 @@ def test_rows_are_shown_in_words_and_units(browser, mixed_session, tmp_path, whe
                 page.wait_for_function("() => document.querySelector('#message').textContent.includes('Emperor')")
             else:
                 assert page.text_content("#decode-note") == ""  # the network itself
+
+
+def test_columns_that_the_model_does_not_know_are_named(tmp_path):
+    rng = np.random.default_rng(0)
+    numbers = rng.normal(size=(60, 2)).round(3).tolist()
+    path = tmp_path / "x.csv"
+    path.write_text("a,b,kind\n" + "".join(f"{a},{b},{'uv'[i % 2]}\n" for i, (a, b) in enumerate(numbers)))
+    run = train(f"{path}:kinds=kind:label", tmp_path / "run")
+    (model,) = open_models([run / "model"])
+    with pytest.raises(DataError, match=r"was not trained on \(kind\): leave them out with .*:drop=kind, or colour by"):
+        choose_rows([model], str(path))
+    shown = choose_rows([model], f"{path}:labels=kind")
+    assert shown.rows.factors["kind"].tolist() == ["u", "v"] * 30

@@ -29,6 +29,8 @@ def report_outcome(outcome: Outcome, on_rank_0: bool = True) -> int:
     if not on_rank_0:
         return code
     try:
+        if outcome.kept:
+            print(outcome.kept, flush=True)
         if outcome.signal is None and RunDirectory.open(outcome.path).read_record().settings.figures:
             print(named_pictures(outcome.path, outcome.dataset), flush=True)
         if collapsed := collapse_line(RunDirectory(outcome.path), outcome.code_use):

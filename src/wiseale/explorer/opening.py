@@ -128,9 +128,7 @@ def choose_rows(
     else:
         dataset = load_dataset(data or (settings.data if settings else ""), root, progress)
     if dataset.x_shape != first.codec.model.x_shape:
-        raise DataError(
-            f"{dataset.name} has rows of shape {dataset.x_shape}, the model takes {first.codec.model.x_shape}"
-        )
+        raise DataError(_other_shape(dataset, first.codec))
     if data is None and first.run and dataset.fingerprint != first.run.read_record().facts.data_fingerprint:
         raise DataError(f"{dataset.name} has changed since the run was made: give the data to use with --data")
     held_out = [_held_out(model, dataset) for model in models]
@@ -152,6 +150,19 @@ def choose_rows(
     both = split == "all rows" and unseen is not None and len(unseen) > 0
     learned_from = np.isin(numbers, unseen, invert=True) if both and unseen is not None else None
     return ShownRows(shown, numbers, available, split, dataset.name, names, dataset.circular, trained_on, learned_from)
+
+
+def _other_shape(dataset: Dataset, codec: Codec) -> str:
+    """What is wrong with data of another shape; columns that the model does not know are named."""
+    known = codec.model_config.columns
+    further = [name for name in dataset.columns if name not in known]
+    if known and further and set(known) <= set(dataset.columns):
+        named = ",".join(further[:3]) + (",…" if len(further) > 3 else "")
+        return (
+            f"{dataset.name} has columns that the model was not trained on ({named}): leave them out with "
+            f"{dataset.name}:drop={named}, or colour by them with {dataset.name}:labels={named}"
+        )
+    return f"{dataset.name} has rows of shape {dataset.x_shape}, the model takes {codec.model.x_shape}"
 
 
 def _held_out(model: Opened, dataset: Dataset) -> Indices | None:

@@ -53,12 +53,14 @@ class Outcome:
         signal: what interrupted it, if anything.
         dataset: the data, where this process read it.
         code_use: how much the codes of the model say about x; None where this process did not finish the run.
+        kept: which epoch's weights were kept and why, in words, where held-out rows decided.
     """
 
     path: Path
     signal: int | None = None
     dataset: Dataset | None = field(default=None, repr=False)
     code_use: CodeUse | None = None
+    kept: str | None = None
 
 
 def start(asked: TrainConfig, out: Path, display: Display) -> Outcome:
@@ -227,17 +229,35 @@ def _run(work: Work, record: RunRecord, run: RunDirectory, display: Display, not
     recorder.finish(work.learner)
     if is_rank_0:
         save_model(run.model, work.learner.finish(), work.model_config)
-    return Outcome(run.path, code_use=final_code_use(work) if is_rank_0 else None)
+    return Outcome(run.path, code_use=final_code_use(work) if is_rank_0 else None, kept=_kept(work))
+
+
+def _kept(work: Work) -> str | None:
+    progress = work.learner.progress
+    if work.learner.best is None:
+        return None
+    ended = "no lower one followed" if progress.stopped else "training ended at its longest"
+    best = f"epoch {progress.best_epoch}" if progress.best_epoch else "the start, before any training"
+    return f"kept: the weights of {best}, where the held-out loss was lowest; {ended} up to epoch {progress.epoch}"
 
 
 def _notes(work: Work) -> list[str]:
-    if work.world.size == 1 or not batch_statistics(work.learner.modules):
-        return []
-    rows = work.plan.batch_size // work.world.size
-    return [
-        f"batch normalisation: statistics are those of each process's own {rows} rows, so the gradient is not that "
-        "of one process; the model keeps the first process's"
-    ]
+    """What a user may wonder about when training starts."""
+    notes = []
+    if table := work.model_config.table:
+        notes.append(f"columns: {table.describe()}; to colour pictures by one without learning from it, NAME:label")
+    if work.plan.patience is not None:
+        notes.append(
+            f"training ends when {work.plan.patience:,} epochs in a row have not lowered the held-out loss, or after "
+            f"{work.plan.max_epochs:,}"
+        )
+    if work.world.size > 1 and batch_statistics(work.learner.modules):
+        rows = work.plan.batch_size // work.world.size
+        notes.append(
+            f"batch normalisation: statistics are those of each process's own {rows} rows, so the gradient is not that "
+            "of one process; the model keeps the first process's"
+        )
+    return notes
 
 
 def _environment(resolved: TrainConfig, data_fingerprint: str, init_from: str | None = None) -> Environment:

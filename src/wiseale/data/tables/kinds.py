@@ -16,7 +16,7 @@ from wiseale.data.tables.raw import RawColumn, as_word
 from wiseale.data.tables.schema import Column, Level, TableSchema
 from wiseale.errors import ConfigError, DataError
 
-Asked = Literal["number", "binary", "category", "count", "ignore"]
+Asked = Literal["number", "binary", "category", "count", "label", "ignore"]
 """Kinds a user can ask for; whether a count is Poisson or negative binomial is decided from the data."""
 
 MOST_LEVELS = 1_000
@@ -122,8 +122,8 @@ def decide(name: str, facts: Facts, asked: Asked | None, where: Callable[[int], 
     """The kind of a column; ``where(row)`` names a row in errors."""
     column = facts.column
     assert column is not None
-    if asked == "ignore":
-        return Ignored(name, "as you said")
+    if asked in ("ignore", "label"):
+        return Ignored(name, "as you said" if asked == "ignore" else "a label")
     if column.holds == "nested values":
         raise DataError(f'column "{name}" holds nested values ({column.dtype}): say {name}:ignore, or flatten it')
     if column.holds == "dates":

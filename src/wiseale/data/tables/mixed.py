@@ -46,8 +46,8 @@ def learn_schema(
     def where(row: int) -> str:
         return place(chosen, row, lines[row] if row < len(lines) else None)
 
-    plain = [i for i, name in enumerate(names) if asked.get(name) != "ignore"]
-    explicit = any(kind not in ("ignore", "number") for kind in asked.values())
+    plain = [i for i, name in enumerate(names) if asked.get(name) not in ("ignore", "label")]
+    explicit = any(kind not in ("ignore", "label", "number") for kind in asked.values())
     if plain and not explicit and all(_is_plain(facts[i]) for i in plain):
         return replace(chosen, features=tuple(chosen.features[i] for i in plain)), None
     found = [decide(name, known, asked.get(name), where) for name, known in zip(names, facts, strict=True)]

@@ -37,7 +37,7 @@ class TableFile(Settings):
     columns: tuple[str, ...] = setting((), "columns to learn from, by name or number from 1 (default: all)")
     drop: tuple[str, ...] = setting((), "columns to leave out")
     labels: tuple[str, ...] = setting((), "columns, of words or numbers, to colour plots by; never learned from")
-    kinds: str = setting("", "kinds of columns: price:number,colour:category,visits:count,sold:binary,id:ignore")
+    kinds: str = setting("", "kinds of columns: price:number,colour:category,sold:binary,species:label")
     missing: Literal["learn", "error"] = setting("learn", "error refuses missing cells")
     unseen: Unseen = setting("error", "what a level that training did not see is: error, missing, or other")
     standardize: Literal["auto", "none", "columns", "global"] = setting("auto", "by which mean and scale")
@@ -49,14 +49,17 @@ class TableFile(Settings):
         :mod:`wiseale.data.tables.mixed`.
         """
         names, read = self.open(path)
-        chosen = select(path.name, names, self.columns, self.drop, self.labels)
+        asked = parse_kinds(self.kinds)
+        labels = dict.fromkeys((*self.labels, *(name for name, kind in asked.items() if kind == "label")))
+        kinds = {name: kind for name, kind in asked.items() if kind != "label"}
+        chosen = select(path.name, names, self.columns, self.drop, tuple(labels))
         schema: TableSchema | None = None
         try:
-            if self.kinds:
+            if kinds:
                 raise CellError("kinds are said")
             x, factors = gather(chosen, read(chosen))
         except CellError:
-            chosen, schema = learn_schema(chosen, read.raw, parse_kinds(self.kinds), self.missing, self.unseen)
+            chosen, schema = learn_schema(chosen, read.raw, kinds, self.missing, self.unseen)
             if schema is None:
                 x, factors = gather(chosen, read(chosen))
             else:
