@@ -190,8 +190,8 @@ CELEBA = Experiment(
     stand_in={
         "network": _NARROW_FACES,
         "batch_size": 64,
-        "max_epochs": 60,
-        "lr_schedule": "step:epochs=36,factor=0.5",
+        "max_epochs": 300,
+        "lr_schedule": "step:epochs=180,factor=0.5",
     },
 )
 
