@@ -3,6 +3,7 @@ import pytest
 import torch
 from scipy import stats
 
+from wiseale.errors import ConfigError
 from wiseale.likelihoods import Bernoulli, BernoulliFamily, Gaussian, GaussianFamily
 
 
@@ -23,6 +24,12 @@ def test_gaussian_log_prob_with_noise_of_each_entry_is_scipys():
     np.testing.assert_allclose(found.log_prob(torch.from_numpy(x)).numpy(), expected, rtol=1e-12)
     pairs = stats.norm.logpdf(x[None], mean[:, None], widths).reshape(4, 4, -1).sum(2).mean(1)
     np.testing.assert_allclose(found.average_log_prob(torch.from_numpy(x)).numpy(), pairs, rtol=1e-12)
+
+
+@pytest.mark.parametrize("x_sigma", [0.0, -1.0, 1e-300, 1e300])
+def test_noise_whose_square_is_no_number_is_refused(x_sigma):
+    with pytest.raises(ConfigError, match="x_sigma"):
+        GaussianFamily(x_sigma=x_sigma)
 
 
 @pytest.mark.parametrize(("x_sigma", "shape"), [("learned", ()), ("columns", (3,))])

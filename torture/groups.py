@@ -71,6 +71,7 @@ def prepare(folder: Path) -> Subjects:
     for module in pkgutil.walk_packages(wiseale.__path__, "wiseale."):
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
+    importlib.import_module("encodings.cp437")  # of zip files; another user may not read Python's own files
     from wiseale import kernels
 
     kernels.state()

@@ -82,14 +82,21 @@ class Disk:
         yield self._tree(pending, {})
         yield self._tree([], lost)
         yield self._tree(pending, lost)
-        yield self._tree(pending, {inode: bytes(len(self.data[inode])) for inode in unsynced})
-        yield self._tree(pending, {inode: self.data[inode][: len(self.data[inode]) // 2] for inode in unsynced})
+        yield self._tree(pending, {i: self._kept(i).ljust(len(self.data[i]), b"\0") for i in unsynced})
+        yield self._tree(
+            pending, {i: self.data[i][: max(len(self._kept(i)), len(self.data[i]) // 2)] for i in unsynced}
+        )
         for number, change in enumerate(pending):
             yield self._tree([change], lost)
             yield self._tree(pending[: number + 1], lost)
             yield self._tree(pending[:number] + pending[number + 1 :], {})
         for inode in unsynced:
             yield self._tree(pending, {inode: lost[inode]})
+
+    def _kept(self, inode: int) -> bytes:
+        """What no loss of power takes from a file: what was synced, if lines were only added to it since."""
+        synced = self.synced_data.get(inode, b"")
+        return synced if self.data[inode].startswith(synced) else b""
 
     def _tree(self, applied: list[_Change], instead: dict[int, bytes]) -> Tree:
         names = {folder: dict(inside) for folder, inside in self.synced_names.items()}

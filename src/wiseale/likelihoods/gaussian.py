@@ -67,9 +67,12 @@ class GaussianFamily(Settings):
     standardizes: ClassVar[bool] = True
 
     x_sigma: float | Literal["learned", "columns"] = setting(
-        1.0, "standard deviation of the noise: a number, learned (one for all entries), columns (one for each)", above=0
+        1.0,
+        "standard deviation of the noise: a number, learned (one for all entries), columns (one for each)",
+        minimum=1e-15,  # squares stay within float32
+        maximum=1e15,
     )
-    x_sigma_min: float = setting(1e-3, "floor of a learned x_sigma", above=0)
+    x_sigma_min: float = setting(1e-3, "floor of a learned x_sigma", minimum=1e-15, maximum=1e15)
 
     def __call__(self, output: Tensor) -> Gaussian:
         """The likelihood of a batch, if the noise is fixed."""
