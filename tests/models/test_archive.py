@@ -49,6 +49,20 @@ def expected(model, values):
     return codes.reshape(*values.shape[:2], 2).astype(np.float32)
 
 
+def test_what_a_kill_leaves_beside_complete_codes_is_removed(tmp_path, model):
+    write_shards(tmp_path / "shards", 2, rows=20)
+    command = [sys.executable, "-m", "wiseale", "embed", str(model), str(tmp_path / "shards" / "*.parquet")]
+    subprocess.run([*command, "-o", str(tmp_path / "codes")], check=True)
+    (tmp_path / "codes" / ".part-001.parquet.lock").touch()
+    (tmp_path / "codes" / ".part-001.parquet.partial-99").mkdir()
+    subprocess.run([*command, "-o", str(tmp_path / "codes")], check=True)
+    assert sorted(path.name for path in (tmp_path / "codes").iterdir()) == [
+        "archive.json",
+        "part-000.parquet",
+        "part-001.parquet",
+    ]
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="kills a process")
 def test_killed_in_the_middle_and_continued_every_row_is_there_once(tmp_path, model):
     values = write_shards(tmp_path / "shards", 60, rows=2000)

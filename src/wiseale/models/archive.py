@@ -20,7 +20,7 @@ from wiseale.models.inference import Codec, open_codec
 from wiseale.models.model_file import model_digest, model_directory
 from wiseale.platform.atomic_files import clear_leftovers, write_text
 from wiseale.platform.json_files import parse_table, read_text, record, to_json
-from wiseale.platform.locks import exclusive_lock
+from wiseale.platform.locks import exclusive_lock, is_locked
 from wiseale.processes.engines import Engine, Stop
 from wiseale.processes.shared_work import Ended, share_work
 
@@ -128,7 +128,9 @@ def embed_archive(
     A shard that cannot be read does not stop the others. Interrupted, those under way are given up, and done by a later
     call. ``progress`` is told the number of shards done, and of all.
     """
-    before = sum(shard.done for shard in shards)
+    finished = [shard for shard in shards if shard.done]
+    for shard in finished:
+        _tidy(shard)
     for folder in {shard.out.parent for shard in shards}:
         folder.mkdir(parents=True, exist_ok=True)
     ended = share_work(
@@ -138,7 +140,15 @@ def embed_archive(
         lambda ended, running: progress(sum(how.state != "taken" for how in ended.values()), len(shards)),
     )
     failures = [(shard, how.reason) for shard, how in ended.items() if how.state != "done"]
-    return Archive(sum(how.rows for how in ended.values()), before, failures)
+    return Archive(sum(how.rows for how in ended.values()), len(finished), failures)
+
+
+def _tidy(shard: Shard) -> None:
+    """Remove what a kill has left beside complete codes; the lock is the last thing that a writer removes."""
+    if shard.lock.exists() and not is_locked(shard.lock):
+        clear_leftovers(shard.out.parent, f".{shard.out.name}.")
+        with suppress(OSError):
+            shard.lock.unlink()
 
 
 def embed_shard(shard: Shard, request: Request, stop: Stop) -> Ended:

@@ -246,7 +246,7 @@ def _notes(work: Work) -> list[str]:
     notes = []
     if table := work.model_config.table:
         notes.append(f"columns: {table.describe()}; to colour pictures by one without learning from it, NAME:label")
-    if work.plan.patience is not None:
+    if work.plan.patience is not None and work.plan.patience < work.plan.max_epochs:
         notes.append(
             f"training ends when {work.plan.patience:,} epochs in a row have not lowered the held-out loss, or after "
             f"{work.plan.max_epochs:,}"
