@@ -1,6 +1,8 @@
 """The files of a run directory, read into records and written again."""
 
+import errno
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -10,7 +12,7 @@ from wiseale.config import TrainConfig
 from wiseale.errors import RunError
 from wiseale.evaluation.evaluate import evaluate
 from wiseale.evaluation.record import Evaluation
-from wiseale.runs.directory import RunDirectory, read
+from wiseale.runs.directory import RunDirectory, append_line, read
 from wiseale.runs.run import start
 
 
@@ -60,3 +62,21 @@ def test_a_damaged_configuration_is_refused_in_words(text, problem, tmp_path):
     with pytest.raises(RunError, match=problem) as error:
         RunDirectory.open(tmp_path).read_record()
     assert "config.json" in str(error.value)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no limits on file sizes")
+def test_a_line_that_can_be_written_only_in_part_is_taken_back_and_the_system_says_why(run, tmp_path):
+    import resource
+
+    record = run.read_metrics()[0]
+    path = tmp_path / "metrics.jsonl"
+    append_line(path, record)
+    whole, limits = path.read_bytes(), resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(whole) + 5, limits[1]))
+    try:
+        with pytest.raises(OSError, match="File too large") as caught:
+            append_line(path, record)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert (caught.value.errno, caught.value.filename) == (errno.EFBIG, str(path))
+    assert path.read_bytes() == whole

@@ -220,7 +220,8 @@ def append_line(path: Path, record: Record) -> None:
         try:
             while line:  # what could be written in part is asked for again, and the system says what is wrong
                 line = line[file.write(line) or 0 :]
-        except OSError:
+        except OSError as error:
             with contextlib.suppress(OSError):
                 file.truncate(before)
+            error.filename = str(path)  # writing to an open file does not name it
             raise

@@ -236,16 +236,20 @@ def _kept(work: Work) -> str | None:
     progress = work.learner.progress
     if work.learner.best is None:
         return None
-    ended = "no lower one followed" if progress.stopped else "training ended at its longest"
     best = f"epoch {progress.best_epoch}" if progress.best_epoch else "the start, before any training"
-    return f"kept: the weights of {best}, where the held-out loss was lowest; {ended} up to epoch {progress.epoch}"
+    last = (
+        f"no lower one followed up to epoch {progress.epoch}"
+        if progress.stopped
+        else f"epoch {progress.epoch} was the last"
+    )
+    return f"kept: the weights of {best}, where the held-out loss was lowest; {last}"
 
 
 def _notes(work: Work) -> list[str]:
     """What a user may wonder about when training starts."""
     notes = []
     if table := work.model_config.table:
-        notes.append(f"columns: {table.describe()}; to colour pictures by one without learning from it, NAME:label")
+        notes.append(f"columns: {table.describe()}; to colour pictures by one without learning from it, say NAME:label")
     if work.plan.patience is not None and work.plan.patience < work.plan.max_epochs:
         notes.append(
             f"training ends when {work.plan.patience:,} epochs in a row have not lowered the held-out loss, or after "
