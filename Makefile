@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup demo test check lint types slow docs bench results zoo torture lock dist clean
+.PHONY: setup demo test check lint types slow docs bench results zoo torture fuzz lock dist clean
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -54,6 +54,11 @@ zoo: setup
 MINUTES ?= 60
 torture: setup
 	$(BIN)/python -m torture --minutes $(MINUTES) --table torture/results.csv
+
+# Inputs for every reader, made up by a fuzzer that follows the lines they reach.
+fuzz: setup
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[fuzz]'
+	$(BIN)/python -m torture.fuzz --minutes $(MINUTES)
 
 # requirements.lock again: the tested versions with the SHA-256 of each file, for releases.
 lock: setup

@@ -1,8 +1,12 @@
 """A few trials of every group of ``make torture``."""
 
+import random
 import sys
 
 import pytest
+from torture.fuzz import TARGETS, unexpected
+
+from wiseale.errors import ConfigError
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forks under limits, reads /proc")
 
@@ -94,3 +98,24 @@ def test_a_loss_of_power_finds_mistakes(subjects, tmp_path, monkeypatch, mistake
     (tmp_path / "work").mkdir()
     states = sorted((tmp_path / "states").iterdir())
     assert any(SCENARIOS["model"].judge(subjects, path, tmp_path / "work") for path in states)
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_readers_accept_or_refuse(tmp_path, name):
+    """Without the fuzzer: what it begins with is accepted; cut short or with a bit changed, read or refused."""
+    target = TARGETS[name]
+    for seed in target.seeds(tmp_path):
+        target.read(seed, tmp_path)
+        draws = random.Random(name)
+        for place in draws.sample(range(len(seed)), min(40, len(seed))):
+            changed = bytes([*seed[:place], seed[place] ^ (1 << draws.randrange(8)), *seed[place + 1 :]])
+            for data in (seed[:place], changed):
+                assert unexpected(target.read, data, tmp_path) is None
+
+
+def test_the_fuzzer_tells_faults_from_refusals(tmp_path):
+    def read(data, folder):
+        raise (IndexError if data else ConfigError)("no such thing")
+
+    assert unexpected(read, b"", tmp_path) is None
+    assert "IndexError: no such thing" in unexpected(read, b"x", tmp_path)

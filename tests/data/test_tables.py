@@ -123,6 +123,7 @@ def test_an_unnamed_column_must_be_chosen(tmp_path: Path) -> None:
             "",
             "(line 3) has 'four' in column \"b\", which also holds numbers: correct it, or say b:",
         ),
+        ("a,b\n1,2\n3,\x1d4\n", "", "has '\\x1d4' in column \"b\", which is not a number"),
         ("a;b\n1;2,5\n2;3,5\n", "", "say decimal=comma"),
         ("a,b\n1,2\n3,£5\n", "", "'£5'"),
         ("a,a\n1,2\n3,4\n", "", 'several columns named "a" (columns 1 and 2)'),

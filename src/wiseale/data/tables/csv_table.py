@@ -114,7 +114,9 @@ class _CsvReader:
                 yield reader.line_num, record
 
     def _not_a_number(self, chosen: Selection, cells: Sequence[str], row: int, line: int) -> str:
-        held = {i: cell.strip() for i, cell in zip(chosen.features, cells, strict=True)}
+        # Stripped only where that makes no number of it: strip() removes control characters that no number may hold.
+        stripped = (c if self.form.is_number(c.strip()) else c.strip() for c in cells)
+        held = dict(zip(chosen.features, stripped, strict=True))
         wrong = [i for i in chosen.features if not self.form.is_number(held[i])]
         cell, where, named = held[wrong[0]], place(chosen, row, line), f"column {chosen.called(wrong[:1])}"
         if "\n" in cell:
