@@ -122,7 +122,7 @@ def ratios(rows: Iterable[Row], only: Sequence[str] = ()) -> str:
     for row in rows:
         groups.setdefault((row.dataset, row.dim, row.configuration), []).append(row)
     others = [name for name in ("pythae VAE", "pythae AE") if any(key[2] == name for key in groups)]
-    titles = ("set", "codes", "ours / PCA", "single seeds", *(f"{name} / PCA" for name in others), "active", "CPU s")
+    titles = ("set", "dims", "ours / PCA", "single seeds", *(f"{name} / PCA" for name in others), "active", "CPU s")
     lines = [titles, ("---",) * len(titles)]
     for name in only or SETS:
         for dim in sorted({key[1] for key in groups if key[0] == name}):

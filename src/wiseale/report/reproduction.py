@@ -53,9 +53,9 @@ def how_claims_are_judged() -> str:
     return (
         f"Each statement behind a claim is tested by an interval over at least {MINIMUM_SEEDS} seeds: Welch's for a "
         "difference of means, the F distribution's for a ratio of spreads. A claim's intervals hold jointly with 95 % "
-        "(Bonferroni over its statements; there is no correction across claims). Held: all statements are. Not held: "
-        "one is refuted. Otherwise not decided, also if a single run is missing. C4 and C8 are decided by computation "
-        "alone."
+        "(Bonferroni over its statements; there is no correction across claims). A claim is held if all its statements "
+        "are, not held if one is refuted, and otherwise not decided, in particular while any of its runs is missing. "
+        "C4 and C8 are decided by computation alone."
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from wiseale import registry
@@ -22,9 +23,13 @@ from wiseale.report.weights import weights_table
 
 LEAD = (
     "Every number on this page is computed from files beside it: runs.csv, one row for each run with its settings, "
-    "seed and commit, and the tables of the bound analysis (C4, C8) in toy/tables. `make results` writes the page "
-    "again; `make results FROM=DIR` first adds the runs of `wiseale reproduce … --out DIR`. Nats per observation "
+    "seed and commit, and the tables of the bound analysis (C4, C8) in toy/tables. The command make results writes the "
+    "page again; make results FROM=DIR first adds the runs of wiseale reproduce … --out DIR. Nats per observation "
     "unless stated otherwise; ± is a 95 % Student interval over seeds."
+)
+SCALE = (
+    "Scale 'paper' has the paper's numbers of rows and epochs where it states them. AEVB is the usual VAE; a weight is "
+    "the factor of the prior term."
 )
 
 
@@ -54,7 +59,7 @@ def _claims(verdicts: Sequence[Verdict], scale: str) -> Section:
     )
     numbers = [(v.claim, text) for v in verdicts for text in (v.findings or ((v.numbers,) if not v.missing else ()))]
     missing = [(v.claim, "; ".join(v.missing)) for v in verdicts if v.missing]
-    blocks: list[Block] = [Paragraph(how_claims_are_judged()), table]
+    blocks: list[Block] = [*([Paragraph(SCALE)] if scale == "paper" else []), Paragraph(how_claims_are_judged()), table]
     if numbers:
         blocks.append(Table("numbers", ("claim", "statement, interval, outcome"), tuple(numbers), "Numbers."))
     if missing:
@@ -70,12 +75,16 @@ def _conditions(rows: Sequence[RunRow], scale: str) -> Section:
             for number, condition in enumerate(found):
                 here = [row for row in rows if row.condition == condition]
                 role = control or ("judged" if number == 0 else "left out")
-                systems, seeds = len({row.system for row in here}), len({row.seed for row in here})
+                systems, seeds = _systems_and_seeds(here)
                 commits = ", ".join(sorted({row.commit or "?" for row in here}))
                 hours = f"{sum(row.seconds for row in here) / 3600:.2f}"
-                lines.append((experiment, role, str(condition), f"{systems} × {seeds}", str(len(here)), hours, commits))
-    columns = ("experiment", "role", "condition", "systems × seeds", "runs", "hours of training", "commits")
-    text = "Runs of different conditions are never averaged." if lines else "No run has been added yet."
+                lines.append((experiment, role, str(condition), systems, seeds, str(len(here)), hours, commits))
+    columns = ("experiment", "role", "condition", "systems", "seeds of each", "runs", "hours of training", "commits")
+    text = (
+        "The claims are tested on the conditions called judged; runs of different conditions are never averaged."
+        if lines
+        else "No run has been added yet."
+    )
     return Section(
         f"What was run, scale '{scale}'",
         (Paragraph(text), *([Table("conditions", columns, tuple(lines))] if lines else [])),
@@ -84,6 +93,14 @@ def _conditions(rows: Sequence[RunRow], scale: str) -> Section:
 
 def _swept(rows: Sequence[RunRow], condition: Condition) -> bool:
     return len(compare_weights(rows, condition)) > 1
+
+
+def _systems_and_seeds(rows: Sequence[RunRow]) -> tuple[str, str]:
+    """``("14", "3 (WAE-GAN: 1)")``: how many systems, and the seeds of most of them."""
+    counts = Counter(row.system for row in rows)
+    usual = max(counts.values())
+    others = ", ".join(f"{system}: {count}" for system, count in sorted(counts.items()) if count != usual)
+    return str(len(counts)), f"{usual} ({others})" if others else str(usual)
 
 
 def _weights(rows: Sequence[RunRow], condition: Condition) -> Section:

@@ -8,13 +8,9 @@ from typing import Any
 
 from wiseale.experiments.bounds.toy import ToyResult
 from wiseale.experiments.bounds.toy_claims import Judgement
-from wiseale.experiments.paper.claims import Verdict
+from wiseale.experiments.paper.claims import BY_COMPUTATION, Verdict
 from wiseale.report.document import Paragraph, Picture, Section, Table
 
-STATEMENTS = {
-    "C4": "two-Gaussian toy: AEVB's KL favours wide merged posteriors, WiSE-ALE's stays low over a wide range",
-    "C8": "at the optimum the bound approaches the true KL",
-}
 FIGURES = {
     "figure4": "Figure 4 of the paper. Two posteriors at μ = ±1: (a)-(c) densities, their average and the prior at "
     "three σ; (d) AEVB's prior term, the exact aggregate KL and its bounds against σ.",
@@ -51,7 +47,7 @@ def toy_verdicts(result: ToyResult) -> list[Verdict]:
 
 def verdicts_of(judgements: Sequence[Judgement]) -> list[Verdict]:
     """The judgements of the analysis as verdicts."""
-    return [Verdict(one.claim, STATEMENTS[one.claim], one.verdict, one.numbers) for one in judgements]
+    return [Verdict(one.claim, BY_COMPUTATION[one.claim], one.verdict, one.numbers) for one in judgements]
 
 
 def toy_section(result: ToyResult) -> Section:

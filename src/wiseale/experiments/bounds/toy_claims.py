@@ -23,7 +23,7 @@ class Judgement:
 
 
 def judge_c4(minima: Sequence[MinimumRow]) -> Judgement:
-    """AEVB's KL is smallest for wide, merged posteriors; WiSE-ALE's stays low over a wide range of narrower ones."""
+    """AEVB's KL is smallest for wide, merged posteriors, WiSE-ALE's bound for narrower ones over a wide range."""
     rows = {row.quantity: row for row in minima}
     aevb, jensen, exact = rows["aevb"], rows["jensen"], rows["exact"]
     held = (
