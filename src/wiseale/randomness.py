@@ -27,6 +27,7 @@ Purpose = Literal[
     "order",
     "noise",
     "held-out noise",
+    "held-out order",
     "objective",
     "critic",
     "binarize",

@@ -206,3 +206,35 @@ def test_dynamic_binarisation_is_drawn_once_for_all_measures():
     assert torch.equal(encoded.read(order), whole[order])
     plain = Rows(levels, "unit")
     assert binarized(plain, seed=3) is plain
+
+
+def test_dynamic_binarisation_draws_anew_for_every_block():
+    grey = binarized(Rows(np.full((2 * BATCH, 1, 4, 4), 128, np.uint8), "dynamic"), seed=3).x
+    assert 0.4 < (grey[:BATCH] == grey[BATCH:]).mean() < 0.6
+
+
+def test_of_many_rows_the_evaluated_ones_are_spread_over_the_file(tmp_path):
+    np.save(tmp_path / "sorted.npy", np.arange(4000, dtype=np.float32).reshape(1000, 4))
+    run = trained(tmp_path / "sorted.npy", tmp_path / "run", latent_dim=2, network="mlp:hidden=4", held_out=0.5)
+    few, whole = (encode_run(run, most=most).rows.x[:, 0] for most in (20, 1000))
+    assert len(few) == 20
+    assert (few[0], few[-1]) == (whole[0], whole[-1])
+    assert np.diff(few).max() < 4000 / 20 * 2
+
+
+def test_missing_cells_have_no_density(tmp_path):
+    """With a column in other units the mean log Jacobian changes by the log of the unit, for each observed cell."""
+    x = np.random.default_rng(0).normal(size=(40, 3)).round(3)
+    values = []
+    for unit in (1, 1000):
+        table = x * [1, 1, unit]
+        text = [
+            ",".join("" if (i % 4 == 0 and j == 2) else str(v) for j, v in enumerate(r)) for i, r in enumerate(table)
+        ]
+        path = tmp_path / f"table{unit}.csv"
+        path.write_text("a,b,c\n" + "\n".join(text) + "\n")
+        run = trained(path, tmp_path / f"run{unit}", latent_dim=2, network="mlp:hidden=4", held_out=0.5)
+        seen = float(np.mean(~np.isnan(encode_run(run).rows.x[:, 2])))
+        assert 0 < seen < 1
+        values.append(evaluate(run).measures["log_jacobian"])
+    assert values[0] - values[1] == pytest.approx(seen * math.log(1000), rel=1e-4)

@@ -57,6 +57,14 @@ def test_a_deterministic_encoder_is_judged_by_its_units_alone():
     assert code_use(PointPosterior(0.05 * mu), noise(100, 3)).collapsed
 
 
+def test_sorted_rows_are_not_taken_for_collapse():
+    """The first rows of a file may be alike; the codes of all of them differ."""
+    x = np.concatenate([0.001 * RNG.normal(size=(1200, 6)), np.repeat(TABLE, 2, axis=0)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        AutoEncoder(latent_dim=2, network="mlp:hidden=16", max_epochs=2, random_state=0).fit(x)
+
+
 def test_the_message_names_the_settings_of_the_interface_and_of_the_system():
     use = CodeUse(0, 0.001)
     told = collapse_message(use, "beta_vae:beta=4", "gaussian:x_sigma=1", option_name)

@@ -8,6 +8,7 @@ import pytest
 import torch
 from safetensors.numpy import load_file
 
+from wiseale import AutoEncoder
 from wiseale.errors import DataError, ModelFileError, RunError
 from wiseale.models.inference import Codec, as_x, open_codec
 from wiseale.models.model_file import ModelConfig, load_model, save_model
@@ -151,3 +152,13 @@ def test_what_a_model_remembers_of_its_data_is_kept(tmp_path):
     model, model_config = made(x_shape=(1, 4, 4), reading="threshold", data_fingerprint="ab" * 32)
     save_model(tmp_path / "m", model, model_config)
     assert load_model(tmp_path / "m")[1] == model_config
+
+
+def test_the_unit_of_a_missing_cell_does_not_enter_the_elbo():
+    """A column in a unit 1,000 times smaller changes the ELBO of rows that observe it by −log 1,000, of others not."""
+    x = np.random.default_rng(0).normal(size=(60, 3))
+    x[::3, 2] = np.nan
+    settings = {"latent_dim": 2, "network": "mlp:hidden=8", "max_epochs": 2, "random_state": 0}
+    before, after = (AutoEncoder(**settings).fit(x * unit).score_samples(x * unit) for unit in ([1] * 3, [1, 1, 1000]))
+    observed = ~np.isnan(x[:, 2])
+    assert after - before == pytest.approx(-np.log(1000) * observed, abs=1e-3)

@@ -1,6 +1,7 @@
 """What every registered network promises; enumerates the registry."""
 
 import dataclasses
+import math
 
 import pytest
 import torch
@@ -124,9 +125,12 @@ def test_standardizer_is_inverted_and_its_jacobian_known():
     x = torch.randn(6, 3)
     torch.testing.assert_close(units.inverse(units(x)), x)
     jacobian = torch.autograd.functional.jacobian(lambda row: units(row), x[0])
-    assert units.log_jacobian((3,)) == pytest.approx(float(torch.linalg.slogdet(jacobian).logabsdet), abs=1e-6)
+    expected = float(torch.linalg.slogdet(jacobian).logabsdet)
+    assert units.log_jacobian(x).tolist() == pytest.approx([expected] * 6, abs=1e-6)
+    holes = torch.tensor([[1.0, float("nan"), 3.0], [float("nan")] * 3])
+    assert units.log_jacobian(holes).tolist() == pytest.approx([-math.log(20), 0], abs=1e-6)
     shared = Standardizer(torch.tensor(1.0), torch.tensor(4.0))
-    assert shared.log_jacobian((2, 5)) == pytest.approx(-10 * 1.3862943611)
+    assert shared.log_jacobian(torch.zeros(1, 2, 5)).tolist() == pytest.approx([-10 * 1.3862943611])
 
 
 def test_the_identity_changes_nothing_and_adds_nothing_to_the_weights():
@@ -134,5 +138,5 @@ def test_the_identity_changes_nothing_and_adds_nothing_to_the_weights():
     x = torch.tensor([[-0.0, 1e30, -2.5]])
     assert model.units(x) is x
     assert model.units.inverse(x) is x
-    assert model.units.log_jacobian((3,)) == 0
+    assert model.units.log_jacobian(x).tolist() == [0]
     assert not [name for name in model.state_dict() if name.startswith("units")]

@@ -166,6 +166,21 @@ def test_early_stopping_keeps_the_best_epoch():
     assert all(torch.equal(learner.best[name], found[name]) for name in found)
 
 
+def test_the_order_of_the_rows_in_a_file_does_not_change_what_a_held_out_batch_means():
+    """The aggregate of neighbours in a sorted file would be far from the prior, that of a random batch is not."""
+    x = np.random.default_rng(5).normal(size=(512, 1)) * np.ones(FEATURES)
+    found = []
+    for held_out in (x, np.sort(x, axis=0)):
+        learner = fresh()
+        with torch.no_grad():  # codes in the order of the rows, posteriors much narrower than their spread
+            learner.model.linear.encoder.weight.fill_(1 / FEATURES)
+            learner.model.head.sigma.bias.fill_(-3)
+        journal, chosen = MemoryJournal(), plan(max_epochs=1, lr=1e-9, batch_size=32)
+        fit(learner, Batches(rows()), Batches(Rows(held_out.astype(np.float32))), chosen, journal)
+        found.append(journal.records[-1].held_out["prior"])
+    assert found[1] == pytest.approx(found[0], rel=0.05)
+
+
 def test_divergence_names_the_step_and_the_term():
     learner = fresh()
     poisoned = rows()

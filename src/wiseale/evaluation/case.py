@@ -102,6 +102,14 @@ class Case:
         """Reconstruction of every row from z = mu."""
         return row_errors(self.encoded, self.encoded.posterior.mu)
 
+    @property
+    def log_jacobian(self) -> Tensor:
+        """log |d x_network / d x_user| of every row, (n,); where no cell can be missing, of one, as all are alike."""
+        units, blocks = self.encoded.model.units, (x for x, _ in self.encoded.blocks())
+        if self.encoded.model.table is None:
+            return units.log_jacobian(next(blocks)[:1])
+        return torch.cat([units.log_jacobian(x) for x in blocks])
+
     @cached_property
     def log_ratio(self) -> Tensor:
         """log q(z_i|D) − log p(z_i) at z_i ~ q_i, nats, (n,)."""

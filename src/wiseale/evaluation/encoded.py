@@ -105,15 +105,18 @@ class OpenRun:
     other: bool = False
 
     def unseen(self, most: int = MOST_ROWS) -> Encoded:
-        """The dataset's test rows, the held-out rows where it has none, or all rows of other data."""
+        """The dataset's test rows, the held-out rows where it has none, or all rows of other data.
+
+        Of more than ``most``, evenly spaced ones.
+        """
         rows, split = _unseen(self.dataset, self.settings, self.other)
-        return self._encoded(rows.take(np.arange(min(most, len(rows)))), split)
+        return self._encoded(rows.take(_evenly_spaced(len(rows), most)), split)
 
     def all_rows(self, most: int = MOST_ROWS) -> Encoded:
         """All rows, test rows last, marked by whether they were learned from; of more than ``most``, evenly spaced."""
         train, test = self.dataset.train, self.dataset.test
         n = len(train) + (len(test) if test else 0)
-        chosen = np.linspace(0, n - 1, min(most, n)).astype(np.int64)
+        chosen = _evenly_spaced(n, most)
         rows = train.take(chosen[chosen < len(train)])
         if test is not None:
             more = test.take(chosen[chosen >= len(train)] - len(train))
@@ -173,8 +176,14 @@ def binarized(rows: Rows, seed: int) -> Rows:
     """Rows of a set with dynamic binarisation, drawn once, so that every measure sees the same x; others unchanged."""
     if rows.reading != "dynamic":
         return rows
-    drawn = [interpret(rows.x[part], "dynamic", generator(seed, "binarize", 0)) for part in _blocks(len(rows))]
+    draws = generator(seed, "binarize", 0)
+    drawn = [interpret(rows.x[part], "dynamic", draws) for part in _blocks(len(rows))]
     return Rows(torch.cat(drawn).to(torch.uint8).numpy(), "values", rows.factors)
+
+
+def _evenly_spaced(n: int, most: int) -> npt.NDArray[np.int64]:
+    """Positions of all of n rows, or of ``most`` from the first to the last: rows of a file may be sorted."""
+    return np.linspace(0, n - 1, min(most, n)).astype(np.int64)
 
 
 def _blocks(n: int) -> Iterator[slice]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import torch
 
 from wiseale.divergences import kl_posterior_prior
-from wiseale.evaluation.case import Case, Tick
+from wiseale.evaluation.case import Case, Draw, Tick
 from wiseale.evaluation.findings import Findings
 from wiseale.evaluation.standard_error import standard_error
+from wiseale.models.collapse import mutual_information
+from wiseale.priors import StandardNormal
 
 NAMES = (
     "kl_posterior_prior",
@@ -26,5 +28,7 @@ def prior_match(case: Case, tick: Tick) -> Findings:
     q = case.encoded.posterior
     kl = float(kl_posterior_prior(q).double().mean())
     aggregate = float(case.log_ratio.mean())
-    numbers = (kl, aggregate, standard_error(case.log_ratio), *case.aggregate_bounds, kl - aggregate)
+    z = case.codes(Draw.AGGREGATE)
+    information = mutual_information(q, z, case.log_ratio + StandardNormal(q.latent_dim).log_prob(z))
+    numbers = (kl, aggregate, standard_error(case.log_ratio), *case.aggregate_bounds, information)
     return Findings.of(dict(zip(NAMES, numbers, strict=True)))

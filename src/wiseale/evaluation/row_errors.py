@@ -19,7 +19,8 @@ class RowErrors:
 
     Attributes:
         nats: −log p(x|z), (n,).
-        squared: mean squared error over the observed entries of x, in the network's units, (n,).
+        squared: mean over the observed entries of x of the squared error in the network's units, (n,); of a table's
+            categories 1 − p and of its counts the squared difference of log(1 + x) count in its place.
         psnr: peak signal-to-noise ratio in dB, (n,); None where the rows are not images.
         ssim: structural similarity, (n,); None where the rows are not images of at least 11 by 11 pixels.
         x_range: lowest and highest entry of all rows, in the user's units.

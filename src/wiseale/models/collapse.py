@@ -59,12 +59,19 @@ def active_units(mu: Tensor) -> int:
     return int((mu.double().var(0) > ACTIVE_VARIANCE).sum())
 
 
+def mutual_information(posterior: Posterior, z: Tensor, log_q: Tensor) -> float:
+    """Between x and z, nats: mean_i [log q(z_i|x_i) − log q(z_i)], of one code z_i ~ q(z|x_i) for each of n rows.
+
+    q(z) is the aggregate posterior of the rows and ``log_q`` its log density at the codes, (n,). The mean is that of
+    AEVB's KL minus the aggregate KL, in which the prior cancels; as q(z_i) ≥ q(z_i|x_i)/n, it is at most log n.
+    """
+    q = Posterior(posterior.mu.double(), posterior.sigma.double())
+    return float((q.log_prob(z.double()) - log_q).mean())
+
+
 @torch.no_grad()
 def code_use(posterior: Posterior, epsilon: Tensor) -> CodeUse:
     """The active units and the mutual information of n posteriors, from one draw of z for each.
-
-    The mutual information is mean_i [log q(z_i|x_i) − log q(z_i)], q(z) the aggregate posterior of the rows: the mean
-    AEVB KL minus the aggregate KL, in which the prior cancels. It is at most log n.
 
     >>> q = Posterior(torch.tensor([[-9.0], [9.0]]), torch.ones(2, 1))
     >>> code_use(q, torch.zeros(2, 1))  # two rows that never overlap: log 2
@@ -74,7 +81,7 @@ def code_use(posterior: Posterior, epsilon: Tensor) -> CodeUse:
         return CodeUse(active_units(posterior.mu))
     q = Posterior(posterior.mu.double(), posterior.sigma.double())
     z = q.sample(epsilon.double())
-    return CodeUse(active_units(q.mu), float((q.log_prob(z) - log_aggregate(q, z)).mean()))
+    return CodeUse(active_units(q.mu), mutual_information(q, z, log_aggregate(q, z)))
 
 
 @torch.no_grad()

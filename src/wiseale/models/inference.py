@@ -157,7 +157,7 @@ class Codec:
         for epsilon in torch.cat([half, -half]):
             likelihood = self.network.decode(posterior.sample(epsilon.expand(len(x), -1)))
             log_likelihood += likelihood.log_prob(x)
-        log_jacobian = self.model.units.log_jacobian(self.model.x_shape)
+        log_jacobian = self.model.units.log_jacobian(x).to(log_likelihood)
         return (log_likelihood / SCORE_DRAWS - kl_posterior_prior(posterior) + log_jacobian).cpu().numpy()
 
     @torch.inference_mode()

@@ -146,9 +146,14 @@ class Standardizer(nn.Module):
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         return self
 
-    def log_jacobian(self, x_shape: tuple[int, ...]) -> float:
-        """log |d forward / dx|, nats: added to a log density in the network's units it gives the user's."""
-        return -float(self.scale.log().double().expand(x_shape).sum())
+    def log_jacobian(self, x: Tensor) -> Tensor:
+        """log |d forward / dx| of each row, nats, (n,).
+
+        Added to a log density in the network's units it gives the density in the user's. Missing cells (NaN)
+        have no density and count nothing.
+        """
+        log_scale = self.scale.log().double().expand(x.shape[1:])
+        return -(log_scale * ~x.isnan().to(log_scale.device)).flatten(1).sum(1)
 
 
 class IdentityStandardizer(Standardizer):
@@ -166,9 +171,9 @@ class IdentityStandardizer(Standardizer):
         """x, unchanged."""
         return x
 
-    def log_jacobian(self, x_shape: tuple[int, ...]) -> float:
-        """0."""
-        return 0.0
+    def log_jacobian(self, x: Tensor) -> Tensor:
+        """0 for each row."""
+        return torch.zeros(len(x), dtype=torch.float64)
 
 
 class Model(nn.Module):

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import torch
-
 from wiseale.models.collapse import ROWS, CodeUse, code_use_of
+from wiseale.randomness import shuffled
 from wiseale.training.setup import Work
 
 ENOUGH_HELD_OUT = 200
@@ -12,10 +11,13 @@ ENOUGH_HELD_OUT = 200
 
 
 def final_code_use(work: Work) -> CodeUse | None:
-    """How much the trained model's codes say about x, on at most 1,000 rows; None where all rows are the same."""
+    """How much the trained model's codes say about x, on at most 1,000 rows, drawn at random.
+
+    None where all of these rows are the same.
+    """
     enough = work.held_out is not None and len(work.held_out) >= ENOUGH_HELD_OUT
     rows = work.held_out if enough and work.held_out is not None else work.train
-    x = rows.read(torch.arange(min(ROWS, len(rows))))
+    x = rows.read(shuffled(len(rows), work.plan.seed, "evaluate")[:ROWS])
     if bool((x == x[:1]).all()):  # one row, or copies of it: there is nothing to encode
         return None
     return code_use_of(work.learner.model, x, work.plan.seed)

@@ -230,17 +230,19 @@ def _refuse_broken_weights(learner: Learner) -> None:
 def _held_out_terms(learner: Learner, held_out: Batches, plan: Plan, world: World) -> dict[str, float]:
     """Means of the terms over the held-out rows, with fixed noise and the prior at its full weight.
 
-    Rows are taken in batches of M, so that a batch's aggregate means the same as in training; what is left over after
-    the last full one is not used. Ranks take whole batches in turn: the result is that of one process.
+    Rows are taken in batches of M in a fixed random order, so that a batch's aggregate means the same as in training,
+    also where the rows of a file are sorted; what is left over after the last full batch is not used. Ranks take whole
+    batches in turn: the result is that of one process.
     """
     learner.modules.eval()
     broadcast(batch_statistics(learner.modules), world)
     size = min(plan.batch_size, len(held_out))
     count = len(held_out) // size
+    order = shuffled(len(held_out), plan.seed, "held-out order", listed=plan.listed_order)
     rows: dict[int, Tensor] = {}
     with split_batch(ALONE):
         for batch in {0, *range(world.rank, count, world.size)}:  # the first on every rank, for the terms' names
-            x = held_out.read(torch.arange(batch * size, (batch + 1) * size), batch)
+            x = held_out.read(order[batch * size : (batch + 1) * size], batch)
             terms, posterior = _terms(learner, x, plan, "held-out noise", batch)
             names, rows[batch] = _measured([_Step.of(terms, posterior, terms.loss)])
     values = rows[0].new_zeros(count, len(names))
