@@ -18,7 +18,7 @@ from wiseale.likelihoods import GaussianFamily
 from wiseale.networks.model import Model, seeded
 from wiseale.objectives import make_objective
 from wiseale.runs.checkpoint import load_newest
-from wiseale.training import loop
+from wiseale.training import step_log
 from wiseale.training.batches import Batches
 from wiseale.training.learner import Learner
 from wiseale.training.loop import fit
@@ -129,7 +129,7 @@ def test_the_loss_goes_down_and_terms_add_up():
 @pytest.mark.parametrize("held", [1, 5 * 8 * 2, 1 << 20], ids=["each step", "some steps", "the epoch"])
 def test_steps_are_logged_alike_however_many_wait(held, monkeypatch):
     """AEVB's prior is the KL that is logged beside every objective, computed for all waiting steps at once."""
-    monkeypatch.setattr(loop, "_HELD_ENTRIES", held)
+    monkeypatch.setattr(step_log, "_MOST_ENTRIES", held)
     reports = []
     journal = MemoryJournal()
     journal.step = lambda *report: reports.append(report)

@@ -71,7 +71,10 @@ def _weighted_codes(network: Model, x: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _by_rounds(network: Model, x: Tensor) -> Tensor:
-    """Cells for an encoder that knows no missing ones: from the columns' means on, decoded again and again."""
+    """Cells for an encoder that knows no missing ones: from 0 in the network's units on, decoded again and again.
+
+    Where x is standardised, 0 is the mean of each column.
+    """
     missing = x.isnan()
     filled = x.nan_to_num(0.0)
     for _ in range(_ROUNDS):

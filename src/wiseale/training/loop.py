@@ -5,13 +5,11 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Protocol
 
 import torch
 from torch import Tensor
 
-from wiseale.divergences import kl_posterior_prior
 from wiseale.errors import DivergenceError
 from wiseale.objectives.terms import Terms
 from wiseale.posterior import PointPosterior, Posterior
@@ -25,9 +23,7 @@ from wiseale.training.hidden_cells import hide_cells
 from wiseale.training.learner import Learner, snapshot
 from wiseale.training.plan import Plan
 from wiseale.training.records import TimedEpochRecord
-
-_FLUSH_EVERY = 32  # steps whose terms wait on the device before they are read: one synchronisation for all of them
-_HELD_ENTRIES = 1 << 20  # means of posteriors that wait with them, at most
+from wiseale.training.step_log import LoggedStep, StepLog, add_terms, measured
 
 
 class Journal(Protocol):
@@ -72,7 +68,7 @@ def _fit(
     part = world.part(plan.batch_size)
     terms_of = average_gradients(lambda x: _terms(learner, x, plan, "noise", progress.step), optimizer, world)
     turns = adversarial_turns(learner, world)
-    pending: list[_Step] = []
+    log = StepLog(progress, world)
     if progress.step == 0 and plan.patience is not None and held_out:
         _watch(learner, _held_out_terms(learner, held_out, plan, world), plan)
 
@@ -98,23 +94,16 @@ def _fit(
                 terms = adversarial_steps(learner, turns, terms, x, plan, lr / plan.lr)
             progress.step += 1
 
-            pending.append(_Step.of(terms, posterior, loss))
+            log.add(terms, posterior, loss)
             last = s + 1 == steps_per_epoch
             stop = journal.interrupted()
             due = progress.step % plan.checkpoint_every == 0 or stop
-            if len(pending) * posterior.mu.numel() >= _HELD_ENTRIES or len(pending) == _FLUSH_EVERY or last or due:
-                counters = list(range(progress.step + 1 - len(pending), progress.step + 1))
-                names, values = _measured(pending, world)
-                _add(values, names, counters, progress.sums, epoch=progress.epoch + 1)
-                pending.clear()
+            if log.full or last or due:
+                log.flush()
                 means = {name: total / (s + 1) for name, total in progress.sums.items()}
                 journal.step(progress.epoch, s + 1, steps_per_epoch, means)
             if last:
-                progress.epoch += 1
-                watched = progress.epoch % plan.watch_every == 0 or progress.epoch == plan.max_epochs
-                held = _held_out_terms(learner, held_out, plan, world) if held_out and watched else None
-                progress.sums = {}
-                _watch(learner, held, plan)
+                held = _end_epoch(learner, held_out, plan, world)
                 journal.epoch(
                     TimedEpochRecord(
                         epoch=progress.epoch,
@@ -135,6 +124,17 @@ def _fit(
                 return False
     _refuse_broken_weights(learner)
     return True
+
+
+def _end_epoch(learner: Learner, held_out: Batches | None, plan: Plan, world: World) -> dict[str, float] | None:
+    """Count the epoch and watch the held-out loss, where it is due; its terms."""
+    progress = learner.progress
+    progress.epoch += 1
+    progress.sums = {}
+    watched = progress.epoch % plan.watch_every == 0 or progress.epoch == plan.max_epochs
+    held = _held_out_terms(learner, held_out, plan, world) if held_out and watched else None
+    _watch(learner, held, plan)
+    return held
 
 
 def _terms(learner: Learner, x: Tensor, plan: Plan, purpose: Purpose, counter: int) -> tuple[Terms, Posterior]:
@@ -168,57 +168,6 @@ def _gather_async(posterior: Posterior) -> Callable[[], Posterior]:
     return lambda: Posterior(*both().chunk(2, 1))
 
 
-@dataclass(frozen=True)
-class _Step:
-    """What is logged of a step, outside the graph and not yet averaged: that is done for many steps at once."""
-
-    reconstruction: Tensor
-    prior: Tensor
-    posterior: Posterior
-    others: dict[str, Tensor]
-
-    @classmethod
-    def of(cls, terms: Terms, posterior: Posterior, loss: Tensor) -> _Step:
-        elbo = {} if terms.elbo is None else {"elbo": terms.elbo}
-        # The loss comes last, so that a divergence is reported for the term that caused it.
-        others = {name: value.detach() for name, value in {**terms.details, **elbo, "loss": loss}.items()}
-        return cls(terms.reconstruction.detach(), terms.prior.detach(), posterior.detach(), others)
-
-
-def _measured(steps: list[_Step], world: World = ALONE) -> tuple[list[str], Tensor]:
-    """Names and values, (steps, names), of the terms of some steps, means over ranks.
-
-    With them goes the AEVB KL, so that every objective's ELBO is known.
-    """
-    columns = {"reconstruction": torch.stack([step.reconstruction for step in steps]).mean(1)}
-    columns["prior"] = torch.stack([step.prior for step in steps])
-    if not isinstance(steps[0].posterior, PointPosterior):
-        mu, sigma = (torch.cat([getattr(step.posterior, name) for step in steps]) for name in ("mu", "sigma"))
-        columns["kl_posterior_prior"] = kl_posterior_prior(Posterior(mu, sigma)).view(len(steps), -1).mean(1)
-    for name in steps[0].others:
-        columns[name] = torch.stack([step.others[name] for step in steps])
-    values = torch.stack(list(columns.values()), 1)
-    if world.size > 1:
-        values = sum_over_ranks(values.double(), world) / world.size
-    return list(columns), values
-
-
-def _add(
-    values: Tensor, names: list[str], counters: list[int], sums: dict[str, float], epoch: int | None = None
-) -> None:
-    """Add rows of terms to the sums, in order and in float64; an error at the first that is not finite.
-
-    ``counters`` are the rows' steps, or without ``epoch`` the numbers of their held-out batches.
-    """
-    for counter, row in zip(counters, values.tolist(), strict=True):
-        for name, value in zip(names, row, strict=True):
-            if not math.isfinite(value):
-                raise DivergenceError(name, value, counter, epoch, held_out=epoch is None)
-            sums[name] = sums.get(name, 0.0) + value
-        if "kl_posterior_prior" in sums and "elbo" not in names:  # unless the objective computes its own
-            sums["elbo"] = -(sums["reconstruction"] + sums["kl_posterior_prior"])
-
-
 def _refuse_broken_weights(learner: Learner) -> None:
     """A checkpoint or model never holds NaN: a step may have been finite and its update not."""
     for name, parameter in learner.modules.named_parameters():
@@ -244,12 +193,12 @@ def _held_out_terms(learner: Learner, held_out: Batches, plan: Plan, world: Worl
         for batch in {0, *range(world.rank, count, world.size)}:  # the first on every rank, for the terms' names
             x = held_out.read(order[batch * size : (batch + 1) * size], batch)
             terms, posterior = _terms(learner, x, plan, "held-out noise", batch)
-            names, rows[batch] = _measured([_Step.of(terms, posterior, terms.loss)])
+            names, rows[batch] = measured([LoggedStep.of(terms, posterior, terms.loss)])
     values = rows[0].new_zeros(count, len(names))
     for batch in range(world.rank, count, world.size):
         values[batch] = rows[batch]
     sums: dict[str, float] = {}
-    _add(sum_over_ranks(values, world), names, list(range(count)), sums)
+    add_terms(sum_over_ranks(values, world), names, list(range(count)), sums)
     return {name: value / count for name, value in sums.items()}
 
 
