@@ -36,7 +36,25 @@ def test_the_spread_ratio_covers_the_true_one():
     assert covered / 2000 == pytest.approx(0.9, abs=4 * math.sqrt(0.09 / 2000))
 
 
-def test_equal_values_leave_no_doubt():
-    found = difference_interval([1.0, 1.0, 1.0], [2.0, 2.0])
-    assert (found.low, found.high) == (-1.0, -1.0)
-    assert math.isnan(spread_ratio_interval([1.0, 1.0], [2.0, 2.0]).value)
+SAME, SPREAD = [2.0, 2.0, 2.0], [1.0, 1.1, 1.2]
+
+
+def test_equal_values_alone_decide_nothing():
+    found = difference_interval([1.9, 1.9, 1.9], SAME)
+    assert (found.value, found.low, found.high) == (pytest.approx(-0.1), -math.inf, math.inf)
+    assert (mean_interval(SAME).low, mean_interval(SAME).high) == (-math.inf, math.inf)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "ratio"), [(SPREAD, SAME, math.inf), (SAME, SPREAD, 0), (SAME, SAME, None)]
+)
+def test_a_spread_of_equal_values_is_unknown(first, second, ratio):
+    found = spread_ratio_interval(first, second)
+    assert (found.low, found.high) == (0, math.inf)
+    assert math.isnan(found.value) if ratio is None else found.value == ratio
+
+
+def test_a_constant_side_leaves_the_others_student_interval():
+    low, high = stats.t.interval(0.95, 2, np.mean(SPREAD) - 2, stats.sem(SPREAD))
+    found = difference_interval(SPREAD, SAME)
+    assert (found.low, found.high) == pytest.approx((low, high))

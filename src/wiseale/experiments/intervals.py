@@ -25,23 +25,32 @@ class Interval:
 def difference_interval(first: Sequence[float], second: Sequence[float], confidence: float = 0.95) -> Interval:
     """mean(first) − mean(second) with Welch's interval, which allows for unequal variances; two values or more each.
 
+    Equal values on both sides do not show how far other seeds would vary: the interval is then unlimited. Equal values
+    on one side only (a system that always collapses to the same value) leave Welch's interval defined: it is the other
+    side's Student interval, with its degrees of freedom, about a constant.
+
     >>> str(difference_interval([1.0, 2.0, 3.0], [5.0, 6.0, 7.0]))
     '-4 [-6.267, -1.733]'
+    >>> str(difference_interval([1.0, 1.0, 1.0], [2.0, 2.0]))
+    '-1 [-inf, inf]'
     """
     difference = fmean(first) - fmean(second)
     parts = [(variance(values) / len(values), len(values) - 1) for values in (first, second)]
     error = sum(part for part, _ in parts)
     if error == 0:
-        return Interval(difference, difference, difference)
+        return Interval(difference, -math.inf, math.inf)
     freedom = error**2 / sum(part**2 / degrees for part, degrees in parts)
     half = float(stdtrit(freedom, 0.5 + confidence / 2)) * math.sqrt(error)
     return Interval(difference, difference - half, difference + half)
 
 
 def mean_interval(values: Sequence[float], confidence: float = 0.95) -> Interval:
-    """Mean with Student's interval; two values or more."""
+    """Mean with Student's interval, unlimited where all values are equal; two values or more."""
     mean, n = fmean(values), len(values)
-    half = float(stdtrit(n - 1, 0.5 + confidence / 2)) * math.sqrt(variance(values) / n)
+    error = variance(values) / n
+    if error == 0:
+        return Interval(mean, -math.inf, math.inf)
+    half = float(stdtrit(n - 1, 0.5 + confidence / 2)) * math.sqrt(error)
     return Interval(mean, mean - half, mean + half)
 
 
@@ -49,15 +58,16 @@ def spread_ratio_interval(first: Sequence[float], second: Sequence[float], confi
     """Ratio of the standard deviations of log values, first over second, with the interval of the F distribution.
 
     Logarithms compare relative spreads: a system with larger values is not called less steady for that. All values
-    must be above 0. Where the second has no spread the ratio is infinite, or nan if neither has any.
+    must be above 0. Equal values on one side show nothing of its spread: the interval is then from 0 to infinity, and
+    the ratio 0, infinite, or nan if neither side has any spread.
 
     >>> str(spread_ratio_interval([1.0, 1.1, 1.2], [1.0, 2.0, 4.0], confidence=0.8))
     '0.1316 [0.04385, 0.3947]'
     """
     spreads = [variance([math.log(value) for value in values]) for values in (first, second)]
-    if spreads[1] == 0:
-        value = math.nan if spreads[0] == 0 else math.inf
-        return Interval(value, value, value)
+    if 0 in spreads:
+        value = math.nan if spreads[0] == spreads[1] else 0.0 if spreads[0] == 0 else math.inf
+        return Interval(value, 0.0, math.inf)
     degrees = len(first) - 1, len(second) - 1
     ratio = spreads[0] / spreads[1]
     low, high = (float(fdtri(*degrees, 0.5 + sign * confidence / 2)) for sign in (1, -1))
