@@ -29,17 +29,18 @@ ARGUMENTS = [
 ]
 
 
-@pytest.mark.parametrize("n", [2, 3, 5, 9])
+@pytest.mark.parametrize("n", [2, 3, 5, 9, 12, 40])
 def test_intervals_are_students(n):
     values = np.random.default_rng(n).normal(3, 2, n)
     found = estimate(list(values))
     low, high = stats.t.interval(0.95, n - 1, values.mean(), stats.sem(values))
-    assert (found.low, found.high) == pytest.approx((low, high), rel=1e-3)
+    assert (found.low, found.high) == pytest.approx((low, high), rel=1e-9)
 
 
-def test_one_seed_has_no_interval():
-    found = estimate([2.0])
-    assert found.half_width is None
+@pytest.mark.parametrize("values", [[2.0], [2.0, 2.0, 2.0]])
+def test_one_seed_or_equal_values_have_no_interval(values):
+    found = estimate(values)
+    assert (found.mean, found.half_width, found.n) == (2.0, None, len(values))
     assert found.low == -np.inf
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from statistics import fmean, median, stdev
+from statistics import median
 from typing import Any
 
 from wiseale.config import TrainConfig, from_values
@@ -16,6 +16,7 @@ from wiseale.data import Dataset
 from wiseale.data.shared import shared
 from wiseale.errors import RunError, WiseAleError
 from wiseale.evaluation.record import Evaluation
+from wiseale.experiments.intervals import mean_interval
 from wiseale.experiments.job import Job
 from wiseale.experiments.jobs import Failure, Show, run_jobs
 from wiseale.platform.atomic_files import is_temporary, write_text
@@ -26,9 +27,6 @@ from wiseale.platform.machine import cores
 from wiseale.processes.engines import Engine
 from wiseale.runs.directory import RunDirectory, read
 from wiseale.training.records import EpochRecord
-
-# Two-sided 95 % quantiles of Student's t by degrees of freedom; beyond the table the normal one is close enough.
-_T = (12.7062, 4.30265, 3.18245, 2.77645, 2.57058, 2.44691, 2.36462, 2.30600, 2.26216, 2.22814)
 
 _MOST_SEEDS = 10_000
 
@@ -193,7 +191,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean over seeds and its 95 % Student interval; with one seed there is none."""
+    """A mean over seeds and its 95 % Student interval; with one seed, or equal values, there is none."""
 
     mean: float
     half_width: float | None
@@ -212,11 +210,11 @@ class Estimate:
 
 def estimate(values: Sequence[float]) -> Estimate:
     """Mean and 95 % interval of a measure over seeds."""
-    n = len(values)
-    if n < 2:
-        return Estimate(values[0], None, n)
-    quantile = _T[n - 2] if n - 2 < len(_T) else 1.96
-    return Estimate(fmean(values), quantile * stdev(values) / math.sqrt(n), n)
+    if len(values) < 2:
+        return Estimate(values[0], None, len(values))
+    interval = mean_interval(values)
+    half_width = interval.high - interval.value
+    return Estimate(interval.value, half_width if math.isfinite(half_width) else None, len(values))
 
 
 Summary = dict[str, dict[str, Estimate]]

@@ -37,21 +37,19 @@ def difference_interval(first: Sequence[float], second: Sequence[float], confide
     difference = fmean(first) - fmean(second)
     parts = [(variance(values) / len(values), len(values) - 1) for values in (first, second)]
     error = sum(part for part, _ in parts)
-    if error == 0:
-        return Interval(difference, -math.inf, math.inf)
-    freedom = error**2 / sum(part**2 / degrees for part, degrees in parts)
-    half = float(stdtrit(freedom, 0.5 + confidence / 2)) * math.sqrt(error)
-    return Interval(difference, difference - half, difference + half)
+    freedom = error**2 / sum(part**2 / degrees for part, degrees in parts) if error else 0.0
+    return _student_interval(difference, error, freedom, confidence)
 
 
 def mean_interval(values: Sequence[float], confidence: float = 0.95) -> Interval:
     """Mean with Student's interval, unlimited where all values are equal; two values or more."""
-    mean, n = fmean(values), len(values)
-    error = variance(values) / n
-    if error == 0:
-        return Interval(mean, -math.inf, math.inf)
-    half = float(stdtrit(n - 1, 0.5 + confidence / 2)) * math.sqrt(error)
-    return Interval(mean, mean - half, mean + half)
+    return _student_interval(fmean(values), variance(values) / len(values), len(values) - 1, confidence)
+
+
+def _student_interval(value: float, error: float, freedom: float, confidence: float) -> Interval:
+    """``value`` ± Student's quantile times √``error``, its estimated variance; unlimited where that is 0."""
+    half = float(stdtrit(freedom, 0.5 + confidence / 2)) * math.sqrt(error) if error else math.inf
+    return Interval(value, value - half, value + half)
 
 
 def spread_ratio_interval(first: Sequence[float], second: Sequence[float], confidence: float = 0.95) -> Interval:
