@@ -1,7 +1,9 @@
 """Verdicts: what each kind of statement needs, and that missing runs, rehearsals or few seeds decide nothing."""
 
+import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from wiseale import registry
@@ -56,6 +58,19 @@ def outcome(relation, found):
 )
 def test_statements(relation, ours, theirs, expected):
     assert outcome(relation, evidence(ours, theirs)) == expected
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("limit", [0.5, 1.5])
+def test_comparable_errs_at_its_limits_no_more_often_than_stated(sign, limit):
+    """Only theirs varies, so that a margin taken as known would err twice as often; 95 % intervals err 2.5 % a side."""
+    draws, trials = np.random.default_rng(0), 2000
+    relation = Comparable("sine", "mse", OURS, THEIRS, margin=0.5)
+    ours = sign * draws.normal(limit, 1e-4, (trials, 3))
+    theirs = sign * draws.normal(1, 0.02, (trials, 3))
+    found = [relation.test((list(a), list(b)), 0.95).outcome for a, b in zip(ours, theirs, strict=True)]
+    for wrong in ("held", "not held"):
+        assert 0 < found.count(wrong) / trials < 0.025 + 3 * math.sqrt(0.025 * 0.975 / trials)
 
 
 def test_a_rehearsal_decides_nothing():

@@ -69,10 +69,14 @@ class _Pair:
         """Both systems' values of the measure."""
         return tuple(Need(self.experiment, system, self.measure) for system in (self.ours, self.theirs))
 
-    def _text(self, samples: Sequence[Sequence[float]], what: str, interval: Interval, outcome: Outcome) -> str:
+    def _against(self, factor: float, samples: Sequence[Sequence[float]], confidence: float) -> Interval:
+        """Welch's interval of ours − factor·theirs, in which the uncertainty of theirs counts too."""
+        return difference_interval(samples[0], [factor * value for value in samples[1]], confidence)
+
+    def _text(self, samples: Sequence[Sequence[float]], what: str, outcome: Outcome) -> str:
         ours, theirs = (f"{fmean(values):.4g}" for values in samples)
         means = f"{self.ours.name} {ours} against {self.theirs.name} {theirs}"
-        return f"{self.experiment}, {self.measure}: {means}; {what} {interval}: {outcome}"
+        return f"{self.experiment}, {self.measure}: {means}; {what}: {outcome}"
 
 
 @dataclass(frozen=True)
@@ -83,7 +87,7 @@ class Below(_Pair):
         """Held, not held or not decided, by the interval of the difference."""
         interval = difference_interval(samples[0], samples[1], confidence)
         outcome = _by_sides(interval.high < 0, interval.low > 0)
-        return Finding(outcome, self._text(samples, "difference", interval, outcome))
+        return Finding(outcome, self._text(samples, f"difference {interval}", outcome))
 
 
 @dataclass(frozen=True)
@@ -94,26 +98,29 @@ class Above(_Pair):
         """Held, not held or not decided, by the interval of the difference."""
         interval = difference_interval(samples[0], samples[1], confidence)
         outcome = _by_sides(interval.low > 0, interval.high < 0)
-        return Finding(outcome, self._text(samples, "difference", interval, outcome))
+        return Finding(outcome, self._text(samples, f"difference {interval}", outcome))
 
 
 @dataclass(frozen=True)
 class Comparable(_Pair):
-    """The means differ by at most ``margin`` times theirs: the interval of the difference lies within these bounds.
+    """The means differ by at most ``margin`` times theirs, a test of equivalence by two one-sided tests.
 
-    That is a test of equivalence (two one-sided tests): a wide interval decides nothing. Not held: the interval lies
-    outside on one side.
+    That is so where ours lies between (1 − margin)·theirs and (1 + margin)·theirs: the intervals of ours minus each of
+    the two lie on different sides of 0 (not held: on the same side). Theirs is estimated too, so each interval counts
+    its spread. A wide interval decides nothing.
     """
 
     margin: float = 0.1
 
     def test(self, samples: Sequence[Sequence[float]], confidence: float) -> Finding:
-        """Held, not held or not decided, by the interval of the difference."""
-        interval = difference_interval(samples[0], samples[1], confidence)
-        bound = self.margin * abs(fmean(samples[1]))
-        inside = -bound < interval.low and interval.high < bound
-        outcome = _by_sides(inside, interval.low > bound or interval.high < -bound)
-        return Finding(outcome, self._text(samples, f"difference (within ±{bound:.3g}?)", interval, outcome))
+        """Held, not held or not decided, by the two intervals."""
+        factors = (1 - self.margin, 1 + self.margin)
+        intervals = [self._against(factor, samples, confidence) for factor in factors]
+        sides = [_side(interval) for interval in intervals]
+        outcome = _by_sides(sides[0] * sides[1] < 0, sides[0] * sides[1] > 0)
+        pairs = zip(factors, intervals, strict=True)
+        what = ", ".join(f"difference from {factor:g} times the latter {interval}" for factor, interval in pairs)
+        return Finding(outcome, self._text(samples, what, outcome))
 
 
 @dataclass(frozen=True)
@@ -126,7 +133,7 @@ class NotAbove(_Pair):
         """Held, not held or not decided, by the interval of the difference."""
         interval = difference_interval(samples[0], samples[1], confidence)
         outcome = _by_sides(interval.high < self.margin, interval.low > self.margin)
-        return Finding(outcome, self._text(samples, f"difference (below {self.margin:g}?)", interval, outcome))
+        return Finding(outcome, self._text(samples, f"difference (below {self.margin:g}?) {interval}", outcome))
 
 
 @dataclass(frozen=True)
@@ -140,7 +147,7 @@ class Steadier(_Pair):
             return Finding("not decided", text)
         interval = spread_ratio_interval(samples[0], samples[1], confidence)
         outcome = _by_sides(interval.high < 1, interval.low > 1)
-        return Finding(outcome, self._text(samples, "ratio of relative spreads", interval, outcome))
+        return Finding(outcome, self._text(samples, f"ratio of relative spreads {interval}", outcome))
 
 
 @dataclass(frozen=True)
@@ -163,6 +170,11 @@ class AtMost:
         outcome = _by_sides(interval.high <= self.limit, interval.low > self.limit)
         text = f"{self.experiment}, {self.measure}: {self.system.name} {interval}, limit {self.limit:g}: {outcome}"
         return Finding(outcome, text)
+
+
+def _side(interval: Interval) -> int:
+    """1 if the interval lies above 0, −1 if below, 0 if it contains 0."""
+    return 1 if interval.low > 0 else -1 if interval.high < 0 else 0
 
 
 def _by_sides(for_it: bool, against_it: bool) -> Outcome:
