@@ -2,15 +2,17 @@
 
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from wiseale import registry
+from wiseale.data.sets.sine import Sine
 from wiseale.experiments import systems as s
 from wiseale.experiments.paper.claims import Claim, claims, judge
 from wiseale.experiments.paper.evidence import Evidence
-from wiseale.experiments.paper.relations import Above, AtMost, Below, Comparable, NotAbove, Steadier
+from wiseale.experiments.paper.relations import Above, AtLeast, AtMost, Below, Comparable, NotAbove, Steadier
 from wiseale.experiments.paper.reproduce import CELEBA, DataChoice
 from wiseale.experiments.paper.scales import SCALES
 
@@ -54,6 +56,9 @@ def outcome(relation, found):
         (AtMost("sine", "mse", OURS, 1.1), LOW, (), "held"),
         (AtMost("sine", "mse", OURS, 0.9), LOW, (), "not held"),
         (AtMost("sine", "mse", OURS, 1.0), LOW, (), "not decided"),
+        (AtLeast("sine", "mse", OURS, 0.9), LOW, (), "held"),
+        (AtLeast("sine", "mse", OURS, 1.1), LOW, (), "not held"),
+        (AtLeast("sine", "mse", OURS, 1.0), LOW, (), "not decided"),
     ],
 )
 def test_statements(relation, ours, theirs, expected):
@@ -104,6 +109,35 @@ def test_a_claim_over_every_set_needs_every_set_and_every_rival():
             verdict = c1(full | {experiment: kept})
             assert verdict.outcome == "not decided"
             assert verdict.missing == (f"{experiment}: {rival.name}, 0 of 3 seeds",)
+
+
+def judged(name, values):
+    """The only verdict on a claim."""
+    (verdict,) = [verdict for verdict in judge(Evidence(values)) if verdict.claim == name]
+    return verdict
+
+
+def near(value):
+    """Three seeds that differ by one part in a thousand."""
+    return (value, 1.001 * value, 0.999 * value)
+
+
+def wave_error(explained):
+    """The error of a model that explains this part of the variance of generated sine waves, and none of their noise."""
+    waves = Sine(n=20_000, n_test=1, noise=0).load(Path()).train.x
+    return (1 - explained) * float(np.square(waves).mean()) + Sine().noise ** 2
+
+
+@pytest.mark.parametrize(
+    ("explained", "expected"), [(0.0, "held"), (0.47, "held"), (0.53, "not held"), (0.93, "not held")]
+)
+def test_the_exact_reconstruction_is_useless_only_below_half_of_the_variance(explained, expected):
+    """A model slightly worse than AEVB is not useless (C6), however sure the difference is."""
+    exact, aevb = near(wave_error(explained)), near(wave_error(0.94))
+    measures = {s.WISE_ALE_EXACT.name: exact, s.AEVB.name: aevb}
+    information = {s.WISE_ALE_EXACT.name: near(5.0), s.AEVB.name: near(7.0)}
+    values = {n: {"mse": v, "mse_at_mu": v, "mutual_information": information[n]} for n, v in measures.items()}
+    assert judged("C6", {"sine": values}).outcome == expected
 
 
 def test_two_seeds_of_one_rival_leave_the_claim_open():

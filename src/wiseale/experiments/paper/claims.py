@@ -19,6 +19,7 @@ from wiseale.experiments.comparison import System
 from wiseale.experiments.paper.evidence import Evidence
 from wiseale.experiments.paper.relations import (
     Above,
+    AtLeast,
     AtMost,
     Below,
     Comparable,
@@ -84,9 +85,10 @@ class Claim:
 
 _VARIANTS = {"weight 1": s.WISE_ALE, "as written, 1/M": s.WISE_ALE_AS_WRITTEN}
 
-# "Almost perfect" in numbers (ours): at least 99 % of the waves' variance is reconstructed. Waves have the variance
-# E[A²]/2 = 2/3, and noise of variance 0.05², which no code holds, adds to the error.
-ALMOST_PERFECT_MSE = 0.01 * 2 / 3 + 0.05**2
+# Waves have the variance E[A²]/2 = 2/3; noise of variance 0.05², which no code holds, adds to the error.
+_WAVES, _NOISE = 2 / 3, 0.05**2
+ALMOST_PERFECT_MSE = 0.01 * _WAVES + _NOISE  # "almost perfectly" (ours): 99 % of the waves' variance is explained
+NOT_USEFUL_MSE = 0.5 * _WAVES + _NOISE  # "not anything useful" (ours): less than half of it is
 
 CLOSE_NATS = 0.1  # aggregate KLs that differ by less count as equally close to the prior in C11 (ours)
 
@@ -136,15 +138,11 @@ def _c5() -> Claim:
 
 
 def _c6() -> Claim:
-    statement = "learning with the exact reconstruction does not converge to anything useful"
-    return Claim(
-        "C6",
-        statement,
-        (
-            Below("sine", "mse", s.AEVB, s.WISE_ALE_EXACT),
-            Below("sine", "mutual_information", s.WISE_ALE_EXACT, s.AEVB),
-        ),
+    statement = (
+        "learning with the exact reconstruction does not converge to anything useful: on sine waves it explains less "
+        "than half of their variance (from μ)"
     )
+    return Claim("C6", statement, (AtLeast("sine", "mse_at_mu", s.WISE_ALE_EXACT, NOT_USEFUL_MSE),))
 
 
 def _c7_perfect(name: str, system: System) -> Claim:

@@ -151,8 +151,8 @@ class Steadier(_Pair):
 
 
 @dataclass(frozen=True)
-class AtMost:
-    """A system's mean is at most ``limit``: the upper end of its Student interval is (not held: the lower is above)."""
+class _Limited:
+    """One system, one measure of an experiment, and a limit to its mean."""
 
     experiment: str
     measure: str
@@ -164,12 +164,30 @@ class AtMost:
         """The system's values of the measure."""
         return (Need(self.experiment, self.system, self.measure),)
 
+    def _text(self, interval: Interval, outcome: Outcome) -> str:
+        return f"{self.experiment}, {self.measure}: {self.system.name} {interval}, limit {self.limit:g}: {outcome}"
+
+
+@dataclass(frozen=True)
+class AtMost(_Limited):
+    """A system's mean is at most ``limit``: the upper end of its Student interval is (not held: the lower is above)."""
+
     def test(self, samples: Sequence[Sequence[float]], confidence: float) -> Finding:
         """Held, not held or not decided, by the interval of the mean."""
         interval = mean_interval(samples[0], confidence)
         outcome = _by_sides(interval.high <= self.limit, interval.low > self.limit)
-        text = f"{self.experiment}, {self.measure}: {self.system.name} {interval}, limit {self.limit:g}: {outcome}"
-        return Finding(outcome, text)
+        return Finding(outcome, self._text(interval, outcome))
+
+
+@dataclass(frozen=True)
+class AtLeast(_Limited):
+    """A system's mean is at least ``limit``: the lower end of its interval is (not held: the upper is below)."""
+
+    def test(self, samples: Sequence[Sequence[float]], confidence: float) -> Finding:
+        """Held, not held or not decided, by the interval of the mean."""
+        interval = mean_interval(samples[0], confidence)
+        outcome = _by_sides(interval.low >= self.limit, interval.high < self.limit)
+        return Finding(outcome, self._text(interval, outcome))
 
 
 def _side(interval: Interval) -> int:
