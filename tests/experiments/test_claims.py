@@ -44,6 +44,8 @@ def outcome(relation, found):
         (NotAbove("sine", "mse", OURS, THEIRS, 0.5), (1.2, 1.21, 1.19), LOW, "held"),
         (NotAbove("sine", "mse", OURS, THEIRS, 0.5), HIGH, LOW, "not held"),
         (NotAbove("sine", "mse", OURS, THEIRS, 1.0), HIGH, LOW, "not decided"),
+        (NotAbove("sine", "mse", OURS, THEIRS, 0.5), (0.012, 0.0121, 0.0119), (0.01, 0.0101, 0.0099), "held"),
+        (NotAbove("sine", "mse", OURS, THEIRS, 0.5), (0.02, 0.0201, 0.0199), (0.01, 0.0101, 0.0099), "not held"),
         (Steadier("sine", "mse", OURS, THEIRS), (10.0, 10.01, 9.99), (1.0, 5.0, 0.2), "held"),
         (Steadier("sine", "mse", OURS, THEIRS), (1.0, 5.0, 0.2), (10.0, 10.01, 9.99), "not held"),
         (Steadier("sine", "mse", OURS, THEIRS), (1.0, 1.1, 0.9), (1.0, 1.3, 0.8), "not decided"),
@@ -138,6 +140,19 @@ def test_the_exact_reconstruction_is_useless_only_below_half_of_the_variance(exp
     information = {s.WISE_ALE_EXACT.name: near(5.0), s.AEVB.name: near(7.0)}
     values = {n: {"mse": v, "mse_at_mu": v, "mutual_information": information[n]} for n, v in measures.items()}
     assert judged("C6", {"sine": values}).outcome == expected
+
+
+@pytest.mark.parametrize(
+    ("excess", "expected"), [(0.5, "held"), (1.08, "held"), (1.1, "not decided"), (1.6, "not held")]
+)
+@pytest.mark.parametrize("size", [0.03, 1.5])
+def test_equally_close_to_the_prior_is_relative_to_the_aggregate_kl(excess, expected, size):
+    """0.05 nats against 0.03 is not as close (C11), although the difference is small in nats."""
+    one = {}
+    for weight in ("1", "4", "16"):
+        one[s.sweep_of_wise_ale(weight).name] = {"reconstruction": near(80.0), "kl_aggregate_mc": near(excess * size)}
+        one[s.sweep_of_beta_vae(weight).name] = {"reconstruction": near(90.0), "kl_aggregate_mc": near(size)}
+    assert judged("C11", {"sine": one, "mnist": one}).outcome == expected
 
 
 def test_two_seeds_of_one_rival_leave_the_claim_open():

@@ -14,6 +14,7 @@ from wiseale.experiments.paper.evidence import Evidence
 Outcome = Literal["held", "not held", "not decided"]
 
 MINIMUM_SEEDS = 3
+MARGIN = 0.1  # "comparable" and "at most so much larger", relative to the other system's mean (ours)
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,7 @@ class Comparable(_Pair):
     its spread. A wide interval decides nothing.
     """
 
-    margin: float = 0.1
+    margin: float = MARGIN
 
     def test(self, samples: Sequence[Sequence[float]], confidence: float) -> Finding:
         """Held, not held or not decided, by the two intervals."""
@@ -125,15 +126,20 @@ class Comparable(_Pair):
 
 @dataclass(frozen=True)
 class NotAbove(_Pair):
-    """``ours`` exceeds ``theirs`` by less than ``margin`` (in the measure's unit), a test of non-inferiority."""
+    """``ours`` exceeds ``theirs`` by at most ``margin`` times theirs, a test of non-inferiority for measures above 0.
 
-    margin: float = 0.0
+    Welch's interval of ours − (1 + margin)·theirs lies below 0 (not held: above 0).
+    """
+
+    margin: float = MARGIN
 
     def test(self, samples: Sequence[Sequence[float]], confidence: float) -> Finding:
         """Held, not held or not decided, by the interval of the difference."""
-        interval = difference_interval(samples[0], samples[1], confidence)
-        outcome = _by_sides(interval.high < self.margin, interval.low > self.margin)
-        return Finding(outcome, self._text(samples, f"difference (below {self.margin:g}?) {interval}", outcome))
+        factor = 1 + self.margin
+        interval = self._against(factor, samples, confidence)
+        outcome = _by_sides(interval.high < 0, interval.low > 0)
+        what = f"difference from {factor:g} times the latter {interval}"
+        return Finding(outcome, self._text(samples, what, outcome))
 
 
 @dataclass(frozen=True)
