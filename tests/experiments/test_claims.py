@@ -155,6 +155,18 @@ def test_equally_close_to_the_prior_is_relative_to_the_aggregate_kl(excess, expe
     assert judged("C11", {"sine": one, "mnist": one}).outcome == expected
 
 
+@pytest.mark.parametrize(
+    ("rise", "mse", "expected"),
+    [(4.0, 0.05, "held"), (4.0, 0.054, "held"), (9.0, 0.05, "not held"), (1e-6, 0.67, "not held")],
+)
+def test_a_decoder_that_ignores_the_code_is_not_called_robust_to_noise(rise, mse, expected):
+    """C9: nothing rises where the codes say nothing, so the reconstruction itself counts too."""
+    ours = {"reconstruction_rise": near(rise), "mse_at_mu": near(mse)}
+    theirs = {"reconstruction_rise": near(8.0), "mse_at_mu": near(0.05)}
+    one = {s.WISE_ALE.name: ours, s.WAE_MMD.name: theirs}
+    assert judged("C9", {"sine": one, "mnist": one}).outcome == expected
+
+
 def test_two_seeds_of_one_rival_leave_the_claim_open():
     full = everything_better(registry.EXPERIMENTS)
     fewer = full["sine"] | {s.AEVB.name: {"mse": HIGH[:2]}}

@@ -157,9 +157,15 @@ def _c7() -> Claim:
 
 
 def _c9() -> Claim:
-    statement = "WAE's codes are more fragile to noise than WiSE-ALE's (rise of reconstruction when codes move)"
-    wanted = tuple(Below(e, "reconstruction_rise", s.WISE_ALE, s.WAE_MMD) for e in ("sine", "mnist"))
-    return Claim("C9", statement, wanted)
+    statement = (
+        "WAE's codes are more fragile to noise than WiSE-ALE's (larger rise of reconstruction when codes move), and "
+        f"not because WiSE-ALE reconstructs worse (MSE from μ at most {MARGIN:.0%} larger)"
+    )
+    sets = ("sine", "mnist")
+    steady = [Below(e, "reconstruction_rise", s.WISE_ALE, s.WAE_MMD) for e in sets]
+    # A decoder that ignores the code has no rise.
+    as_good = [NotAbove(e, "mse_at_mu", s.WISE_ALE, s.WAE_MMD) for e in sets]
+    return Claim("C9", statement, (*steady, *as_good))
 
 
 _ADVERSARIAL = [(e, rival) for e in ("sine", "mnist") for rival in (s.WAE_GAN, s.AAE)]
