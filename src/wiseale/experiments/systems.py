@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from wiseale.experiments.comparison import System
 
 WISE_ALE = System("WiSE-ALE, weight 1", "wise_ale")
@@ -11,6 +13,7 @@ AEVB_WARM_UP = System("AEVB, KL warm-up", "aevb", {"prior_warmup": 5.0})
 BETA_VAE = System("β-VAE, β = 4", "beta_vae:beta=4")
 BETA_CONTROL = System("β-VAE, β = 1/M", "beta_vae:beta=1/M")
 WAE_MMD = System("WAE-MMD", "wae_mmd")
+WAE_MMD_FACES = replace(WAE_MMD, objective="wae_mmd:prior_weight=250")  # the WAE authors' weight for CelebA, converted
 WAE_MMD_GAUSSIAN = System("WAE-MMD, Gaussian encoder", "wae_mmd:encoder=gaussian")
 WAE_GAN = System("WAE-GAN", "wae_gan")
 AAE = System("AAE", "aae")
