@@ -1,5 +1,6 @@
 """Rows of runs: what they keep, how they merge, and that different conditions are never averaged."""
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -13,6 +14,8 @@ from wiseale.experiments.paper.figure_arrays import FigureArrays, SystemArrays
 from wiseale.experiments.paper.run_rows import merge, read_rows, write_rows
 from wiseale.experiments.paper.sweep import compare_weights
 from wiseale.report.choosing import fill_in, table_of
+
+OTHER = {"held_out": 0.1, "held_out_most": 500, "max_grad_norm": 1.0, "patience": 5, "precision": "bf16"}
 
 
 def test_rows_survive_the_file(tmp_path):
@@ -46,10 +49,38 @@ def test_a_run_made_again_replaces_itself_and_no_other():
 
 
 @pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({}, ""),
+        ({"held_out": 0.05, "held_out_most": None, "max_grad_norm": None, "patience": None, "precision": "fp32"}, ""),
+        ({"objective": "aevb", "prior_warmup": 5.0, "seed": 1, "threads": 2}, ""),
+        *(({name: value}, f"{name}={value}") for name, value in OTHER.items()),
+        (OTHER, ", ".join(f"{name}={value}" for name, value in OTHER.items())),
+    ],
+)
+def test_conditions_have_the_settings_that_only_the_config_holds(settings, expected, tmp_path):
+    plain = row(s.AEVB, 0, mse=1.0)
+    write_rows(tmp_path / "runs.csv", [plain, replace(plain, seed=1, config=json.dumps(settings))])
+    usual, found = read_rows(tmp_path / "runs.csv")
+    assert (usual.condition, usual.condition.key) == (PAPER, PAPER.key)
+    assert found.condition == replace(PAPER, further=expected)
+    assert (found.condition.key == PAPER.key) == (not expected)
+    assert expected in str(found.condition)
+
+
+@pytest.mark.parametrize("config", ["[1]", "{", "none"])
+def test_a_damaged_config_is_named_by_line(config, tmp_path):
+    write_rows(tmp_path / "runs.csv", [replace(row(s.AEVB, 0, mse=0.25), config=config)])
+    with pytest.raises(RunError, match="line 2"):
+        read_rows(tmp_path / "runs.csv")
+
+
+@pytest.mark.parametrize(
     "change",
     [
         *({"rows": 20_000}, {"epochs": 10}, {"network": "paper_sine:init=torch", "init": "torch"}, {"batch_size": 32}),
         *({"n_eval": 2000}, {"data_fingerprint": "xyz"}, {"lr": 1e-3}, {"latent_dim": 2}, {"control": "init-torch"}),
+        {"further": "precision=bf16"},
     ],
 )
 def test_conditions_are_never_averaged(change):

@@ -8,7 +8,7 @@ import hashlib
 import io
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +20,20 @@ from wiseale.platform.atomic_files import write_text
 
 RUNS = "runs.csv"
 
+# Further training settings of a condition, with the values that they have in the paper's experiments.
+_FURTHER = {"held_out": 0.05, "held_out_most": None, "max_grad_norm": None, "patience": None, "precision": "fp32"}
+
 _NOT_KEPT = {"data_root", "device", "logger", "checkpoint_every", "init_from"}  # of the machine, not of the result
 
 
 @dataclass(frozen=True)
 class Condition:
-    """What runs must have in common to be averaged or compared: everything but system and seed.
+    """What runs must have in common to be averaged or compared: the data, the network and the training settings.
+
+    Not in it: the system with its settings (objective and ``prior_warmup``, which :func:`values_of` compares within a
+    system) and the seed, in which compared runs differ on purpose; threads, processes and device, which change only the
+    rounding; version and commit, because runs made over several days would then never be averaged. All but the device
+    are kept in the row.
 
     Attributes:
         scale: what `wiseale reproduce` was asked for.
@@ -34,6 +42,8 @@ class Condition:
         init: initial weights of the network.
         n_eval: rows evaluated on.
         data_fingerprint: the beginning of the data's SHA-256.
+        further: rows held out, early stopping, gradient clipping and precision, where they differ from those of the
+            paper's experiments (``"patience=5, precision=bf16"``). Read from the row's ``config``, it has no column.
     """
 
     experiment: str
@@ -51,16 +61,18 @@ class Condition:
     lr_schedule: str
     n_eval: int
     data_fingerprint: str
+    further: str = field(default="", repr=False)
 
     @property
     def key(self) -> str:
         """Twelve letters that stand for all of it in other files."""
-        return hashlib.sha256(repr(self).encode()).hexdigest()[:12]
+        return hashlib.sha256((repr(self) + self.further).encode()).hexdigest()[:12]
 
     def __str__(self) -> str:
         size = f"{self.rows:,} rows × {self.epochs} epochs, batch {self.batch_size}, {self.latent_dim} units"
         network = f"{self.network.partition(':')[0]} ({self.init} weights)"
-        return f"{self.data}: {size}, {network}, {self.n_eval:,} rows evaluated"
+        further = f", {self.further}" if self.further else ""
+        return f"{self.data}: {size}, {network}{further}, {self.n_eval:,} rows evaluated"
 
 
 @dataclass(frozen=True)
@@ -89,7 +101,7 @@ class RunRow:
     measures: Mapping[str, float]
 
 
-_CONDITION = tuple(item.name for item in dataclasses.fields(Condition))
+_CONDITION = tuple(item.name for item in dataclasses.fields(Condition) if item.name != "further")
 _OWN = tuple(item.name for item in dataclasses.fields(RunRow) if item.name not in ("condition", "measures", "config"))
 _FIXED = ("experiment", "system", *_CONDITION[1:], *_OWN[1:], "config")  # columns before the measures
 
@@ -101,6 +113,7 @@ def row_of(result: Result, experiment: str, scale: str, control: str = "") -> Ru
     assert settings.network is not None
     assert settings.likelihood is not None
     assert settings.lr is not None
+    config = _config(settings)
     condition = Condition(
         experiment=experiment,
         scale=scale,
@@ -117,6 +130,7 @@ def row_of(result: Result, experiment: str, scale: str, control: str = "") -> Ru
         lr_schedule=settings.lr_schedule or "constant",
         n_eval=evaluation.n_eval,
         data_fingerprint=facts.data_fingerprint[:12],
+        further=_further(config),
     )
     measures = evaluation.measures | result.training_measures
     return RunRow(
@@ -129,7 +143,7 @@ def row_of(result: Result, experiment: str, scale: str, control: str = "") -> Ru
         seconds=sum(timing.seconds for timing in result.directory.read_timing()),
         version=environment.wiseale,
         commit=environment.commit or "",
-        config=_config(settings),
+        config=config,
         measures={name: float(value) for name, value in measures.items() if value is not None},
     )
 
@@ -152,6 +166,15 @@ def _config(settings: TrainConfig) -> str:
     return json.dumps(kept | {"data": without_folders(settings.data)}, ensure_ascii=False, sort_keys=True)
 
 
+def _further(config: str) -> str:
+    """The further settings in a row's config that differ from the paper's experiments'; those it lacks do not."""
+    settings = json.loads(config)
+    if not isinstance(settings, dict):
+        raise ValueError("its config is not a JSON object")
+    values = {name: settings.get(name, usual) for name, usual in _FURTHER.items()}
+    return ", ".join(f"{name}={value}" for name, value in values.items() if value != _FURTHER[name])
+
+
 def merge(*lots: Iterable[RunRow]) -> list[RunRow]:
     """All rows in a fixed order; of runs equal in condition, system, settings and seed the last one given is kept."""
     kept = {(r.condition, r.system, r.objective, r.prior_warmup, r.seed): r for lot in lots for r in lot}
@@ -172,7 +195,8 @@ def write_rows(path: Path, rows: Sequence[RunRow]) -> None:
     writer = csv.DictWriter(text, [*_FIXED, *measures], lineterminator="\n")
     writer.writeheader()
     for row in rows:
-        fixed = dataclasses.asdict(row.condition) | {name: getattr(row, name) for name in (*_OWN, "config")}
+        fixed = {name: getattr(row.condition, name) for name in _CONDITION}
+        fixed |= {name: getattr(row, name) for name in (*_OWN, "config")}
         writer.writerow(fixed | {name: f"{value:.9g}" for name, value in row.measures.items()})
     path.parent.mkdir(parents=True, exist_ok=True)
     write_text(path, text.getvalue())
@@ -192,7 +216,9 @@ def read_rows(path: Path) -> list[RunRow]:
 
 def _row(line: Mapping[str, str], where: str) -> RunRow:
     try:
-        condition = Condition(**{name: _value(Condition, name, line[name]) for name in _CONDITION})
+        condition = Condition(
+            **{name: _value(Condition, name, line[name]) for name in _CONDITION}, further=_further(line["config"])
+        )
         own = {name: _value(RunRow, name, line[name]) for name in (*_OWN, "config")}
         measures = {name: float(value) for name, value in line.items() if name not in _FIXED and value}
         return RunRow(condition=condition, measures=measures, **own)
