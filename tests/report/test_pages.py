@@ -3,6 +3,7 @@
 import csv
 import html.parser
 import json
+import math
 
 import pytest
 from matplotlib.figure import Figure
@@ -83,7 +84,14 @@ def test_markdown_keeps_text_text(document, tmp_path):
         (Estimate(64.0, 0.0, 3), "64"),
         (Estimate(10_000.0, None, 1), "10,000"),
         (Estimate(0.19041, None, 1), "0.190"),
-        (Estimate(-446.13, None, 1), "-446.1"),
+        (Estimate(-446.13, None, 1), "-446"),
+        (Estimate(11326.641, None, 1), "11327"),
+        (Estimate(0.0561, None, 1), "0.0561"),
+        (Estimate(0.00042, None, 1), "0.000420"),
+        (Estimate(-0.0000123456, None, 1), "-1.23e-05"),
+        (Estimate(9.9996, None, 1), "10.0"),
+        (Estimate(0.0, None, 1), "0"),
+        (Estimate(math.nan, None, 1), "nan"),
     ],
 )
 def test_numbers_have_the_digits_their_uncertainty_allows(estimate, cell):

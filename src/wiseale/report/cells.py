@@ -23,10 +23,15 @@ def estimate_cell(estimate: Estimate | None) -> str:
 
 
 def three_digits(value: float) -> str:
-    """At least three significant digits, at most three of them after the point.
+    """Three significant digits; digits before the point are never rounded away.
 
-    >>> three_digits(1234.5678), three_digits(12.345678), three_digits(1.2345678)
-    ('1234.6', '12.35', '1.235')
+    >>> three_digits(1234.5678), three_digits(12.345678), three_digits(0.0561), three_digits(0.00042)
+    ('1235', '12.3', '0.0561', '0.000420')
+    >>> three_digits(7.288e-06)
+    '7.29e-06'
     """
-    size = abs(value)
-    return f"{value:.1f}" if size >= 100 else f"{value:.2f}" if size >= 10 else f"{value:.3f}"
+    if not math.isfinite(value):
+        return str(value)
+    rounded = f"{value:.2e}"
+    exponent = int(rounded.partition("e")[2])
+    return rounded if exponent < -4 else f"{value:.{max(0, 2 - exponent)}f}"
