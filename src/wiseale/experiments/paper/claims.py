@@ -159,7 +159,7 @@ def _c7() -> Claim:
 def _c9() -> Claim:
     statement = (
         "WAE's codes are more fragile to noise than WiSE-ALE's (larger rise of reconstruction when codes move), and "
-        f"not because WiSE-ALE reconstructs worse (MSE from μ at most {MARGIN:.0%} larger)"
+        f"not because WiSE-ALE reconstructs worse (MSE from μ at most {100 * MARGIN:g} % larger)"
     )
     sets = ("sine", "mnist")
     steady = [Below(e, "reconstruction_rise", s.WISE_ALE, s.WAE_MMD) for e in sets]
@@ -185,7 +185,7 @@ def _c10_steadier() -> Claim:
 def _c11() -> Claim:
     statement = (
         "(ours) at equal weight w ≥ 1 WiSE-ALE reconstructs better than β-VAE with β = w, at an aggregate KL at most "
-        f"{MARGIN:.0%} larger"
+        f"{100 * MARGIN:g} % larger"
     )
     pairs = [(e, s.sweep_of_wise_ale(w), s.sweep_of_beta_vae(w)) for e in ("sine", "mnist") for w in ("1", "4", "16")]
     better = [Below(e, "reconstruction", ours, theirs) for e, ours, theirs in pairs]
