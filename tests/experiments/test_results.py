@@ -15,7 +15,7 @@ from wiseale.experiments.paper.run_rows import merge, read_rows, write_rows
 from wiseale.experiments.paper.sweep import compare_weights
 from wiseale.report.choosing import fill_in, table_of
 
-OTHER = {"held_out": 0.1, "held_out_most": 500, "max_grad_norm": 1.0, "patience": 5, "precision": "bf16"}
+OTHER = {"max_grad_norm": 1.0, "patience": 5, "precision": "bf16"}
 
 
 def test_rows_survive_the_file(tmp_path):
@@ -54,6 +54,9 @@ def test_a_run_made_again_replaces_itself_and_no_other():
         ({}, ""),
         ({"held_out": 0.05, "held_out_most": None, "max_grad_norm": None, "patience": None, "precision": "fp32"}, ""),
         ({"objective": "aevb", "prior_warmup": 5.0, "seed": 1, "threads": 2}, ""),
+        ({"held_out": 0.05, "held_out_most": PAPER.rows // 20}, ""),  # as many rows as without a largest number
+        ({"held_out": 0.05, "held_out_most": 7}, "7 rows held out"),
+        ({"held_out": 0.1}, f"{PAPER.rows // 10} rows held out"),
         *(({name: value}, f"{name}={value}") for name, value in OTHER.items()),
         (OTHER, ", ".join(f"{name}={value}" for name, value in OTHER.items())),
     ],

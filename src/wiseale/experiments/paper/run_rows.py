@@ -17,11 +17,13 @@ from wiseale.config import TrainConfig, parse_spec
 from wiseale.errors import RunError
 from wiseale.experiments.comparison import Result
 from wiseale.platform.atomic_files import write_text
+from wiseale.training.split import held_out_count
 
 RUNS = "runs.csv"
 
 # Further training settings of a condition, with the values that they have in the paper's experiments.
-_FURTHER = {"held_out": 0.05, "held_out_most": None, "max_grad_norm": None, "patience": None, "precision": "fp32"}
+_FURTHER = {"max_grad_norm": None, "patience": None, "precision": "fp32"}
+_HELD_OUT = 0.05
 
 _NOT_KEPT = {"data_root", "device", "logger", "checkpoint_every", "init_from"}  # of the machine, not of the result
 
@@ -130,7 +132,7 @@ def row_of(result: Result, experiment: str, scale: str, control: str = "") -> Ru
         lr_schedule=settings.lr_schedule or "constant",
         n_eval=evaluation.n_eval,
         data_fingerprint=facts.data_fingerprint[:12],
-        further=_further(config),
+        further=_further(config, facts.n_train + facts.n_held_out),
     )
     measures = evaluation.measures | result.training_measures
     return RunRow(
@@ -166,13 +168,18 @@ def _config(settings: TrainConfig) -> str:
     return json.dumps(kept | {"data": without_folders(settings.data)}, ensure_ascii=False, sort_keys=True)
 
 
-def _further(config: str) -> str:
-    """The further settings in a row's config that differ from the paper's experiments'; those it lacks do not."""
+def _further(config: str, rows: int) -> str:
+    """The further settings in a row's config that differ from the paper's experiments'; those it lacks do not.
+
+    A part held out and a largest number of rows matter by the number of rows that they hold out.
+    """
     settings = json.loads(config)
     if not isinstance(settings, dict):
         raise ValueError("its config is not a JSON object")
     values = {name: settings.get(name, usual) for name, usual in _FURTHER.items()}
-    return ", ".join(f"{name}={value}" for name, value in values.items() if value != _FURTHER[name])
+    held_out = held_out_count(rows, settings.get("held_out", _HELD_OUT), settings.get("held_out_most"))
+    unusual = [f"{held_out} rows held out"] if held_out != held_out_count(rows, _HELD_OUT) else []
+    return ", ".join([*unusual, *(f"{name}={value}" for name, value in values.items() if value != _FURTHER[name])])
 
 
 def merge(*lots: Iterable[RunRow]) -> list[RunRow]:
@@ -217,7 +224,8 @@ def read_rows(path: Path) -> list[RunRow]:
 def _row(line: Mapping[str, str], where: str) -> RunRow:
     try:
         condition = Condition(
-            **{name: _value(Condition, name, line[name]) for name in _CONDITION}, further=_further(line["config"])
+            **{name: _value(Condition, name, line[name]) for name in _CONDITION},
+            further=_further(line["config"], int(line["rows"])),
         )
         own = {name: _value(RunRow, name, line[name]) for name in (*_OWN, "config")}
         measures = {name: float(value) for name, value in line.items() if name not in _FIXED and value}
