@@ -69,6 +69,16 @@ def test_answers_are_frames_of_the_same_columns_types_and_categories(fitted):
         assert set(answer["colour"]) <= {"red", "blue"}
 
 
+@pytest.mark.parametrize("columns", [["mass", "age"], ["mass", "age", "colour"]])
+def test_reconstructions_keep_the_index_of_the_codes(columns):
+    table = frame(holes=False)[columns].set_axis(range(100, 100 + N))
+    est = quick().fit(table).set_output(transform="pandas")
+    answer = est.inverse_transform(est.transform(table))
+    assert list(answer.index) == list(table.index)
+    expected = table["mass"].to_numpy() - answer["mass"].to_numpy()
+    np.testing.assert_array_equal((table[["mass"]] - answer[["mass"]])["mass"], expected)
+
+
 def test_impute_fills_the_holes_and_nothing_else(fitted):
     filled = fitted.impute(X)
     assert not filled.drop(columns="when").isna().any().any()

@@ -157,12 +157,15 @@ class AutoEncoder(ChecksInput, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         return stacked[:, 0], stacked[:, 1]
 
     def inverse_transform(self, Z: Any) -> Any:
-        """Reconstructions E[x|z] of codes (n, latent_dim), (n, *x_shape); fitted on a data frame, one like it."""
+        """Reconstructions E[x|z] of codes (n, latent_dim), (n, *x_shape); fitted on a data frame, one like it.
+
+        Codes in a pandas frame (``set_output(transform="pandas")``) pass their index on.
+        """
         check_is_fitted(self)
         z = check_array(from_torch(Z), dtype=[np.float64, np.float32], input_name="Z", estimator=self)
         if z.shape[1] != self._codec.model.latent_dim:
             raise ValueError(f"Z has {z.shape[1]} columns, but the codes have {self._codec.model.latent_dim}")
-        return write_cells(self._codec.model_config.table, self._by_blocks(z, self._codec.decode))
+        return write_cells(self._codec.model_config.table, self._by_blocks(z, self._codec.decode), like=Z)
 
     def impute(self, X: Any, n_draws: int | None = None, *, random_state: Any = None) -> Any:
         """X with its missing cells filled: numbers by their posterior mean, categories by the likeliest level.
