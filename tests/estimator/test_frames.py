@@ -1,5 +1,7 @@
 """Data frames with words and missing cells: learned without preparation, answered in the same terms."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -165,6 +167,35 @@ def test_matrices_with_nan(tmp_path):
     assert not np.isnan(filled).any()
     np.save(tmp_path / "x.npy", x)
     np.testing.assert_array_equal(load_path(f"{tmp_path}/x.npy").train.x, x)
+
+
+@pytest.mark.parametrize("convert", [pd.DataFrame, pl.DataFrame, lambda x: pa.table(list(x.T), names=list("abcd"))])
+def test_a_model_of_an_array_takes_the_columns_of_a_frame_by_position(convert, tmp_path):
+    x = np.c_[RNG.normal(size=(N, 3)), RNG.integers(0, 2, N)]
+    x[::5, 1] = np.nan
+    quick().fit(x).save(tmp_path / "model")
+    for est in (quick().fit(x), load(tmp_path / "model")):
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="X has feature names")
+            np.testing.assert_array_equal(est.transform(convert(x)), est.transform(x))
+            np.testing.assert_array_equal(np.asarray(est.impute(convert(x))), est.impute(x))
+            errors = est.reconstruction_error(convert(x), per_column=True)
+            np.testing.assert_array_equal(np.asarray(errors), est.reconstruction_error(x, per_column=True))
+    wider = pd.DataFrame(np.c_[RNG.normal(size=N), x])  # columns 0, 1, 2, 3, 4
+    for wrong in (wider, wider.astype(object).to_numpy(), wider[[1, 2, 3]]):
+        with pytest.raises(ValueError, match=r"X has [35] features, but AutoEncoder is expecting 4 features"):
+            est.transform(wrong)
+
+
+def test_columns_of_a_frame_may_be_called_by_numbers():
+    x = RNG.normal(size=(N, 3))
+    x[::5, 1] = np.nan
+    est = quick(column_kinds={"2": "ignore"}).fit(pd.DataFrame(x))  # the first is called 0
+    filled = est.impute(pd.DataFrame(x)[[2, 1, 0]])
+    assert list(filled.columns) == [2, 1, 0]
+    assert not filled.isna().any().any()
+    plain = quick(column_kinds={"1": "ignore"}).fit(pd.DataFrame(x))
+    assert plain.transform(pd.DataFrame(x)).shape == (N, 2)
 
 
 def test_levels_that_training_did_not_see(fitted):

@@ -18,7 +18,7 @@ from wiseale.data.tables.matrix import has_missing, learn_matrix
 from wiseale.data.tables.schema import Unseen
 from wiseale.errors import ConfigError
 from wiseale.estimator.inputs import as_seed, as_spec, as_value_error, from_torch, is_auto
-from wiseale.estimator.tables import Cells, as_objects, learn_cells, pick, read_cells
+from wiseale.estimator.tables import Cells, as_objects, has_names, learn_cells, pick, read_cells
 from wiseale.models.inference import Codec, Numbers
 from wiseale.training.threads import is_small_step, torch_threads
 
@@ -93,10 +93,10 @@ class ChecksInput:
                     return read_cells(given, schema, self.unseen)
             return self._validated(given, missing=missing)
         learn = missing or self.missing == "learn"
-        if library_of(given):
-            x = read_cells(given, schema, self.unseen)
-        elif np.asarray(given).dtype.kind in "OUS":
-            x = read_cells(as_objects(given), schema, self.unseen)
+        if library_of(given) or np.asarray(given).dtype.kind in "OUS":
+            if not has_names(schema):  # columns are counted, and so they must be as many
+                validate_data(self, given, reset=False, skip_check_array=True)
+            x = read_cells(given if library_of(given) else as_objects(given), schema, self.unseen)
         else:
             x = read_cells(self._validated(given, missing=learn), schema, self.unseen)
         if not learn and has_missing(x):

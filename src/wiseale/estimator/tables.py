@@ -65,21 +65,31 @@ def _of_numbers(kept: Selection, X: Any, library: str) -> TableSchema:
 
 def pick(X: Any, names: tuple[str, ...]) -> Any:
     """The columns with these names, in this order."""
-    if library_of(X) == "pyarrow":
-        return X.select(list(names))
-    return X[list(names)]
+    if library_of(X) == "pandas":
+        known = frame_names(X)
+        return X.iloc[:, [known.index(name) for name in names]]  # a name may be a number: 3 is called "3"
+    return X.select(list(names))
+
+
+def has_names(schema: TableSchema) -> bool:
+    """Whether columns are found by name: not where the model was fitted on an array, whose columns are 1, 2, …."""
+    return bool(schema.frame) or schema.names != tuple(str(i + 1) for i in range(len(schema.columns)))
+
+
+def _positions(X: Any, schema: TableSchema) -> tuple[int, ...]:
+    """Where the columns that are learned from are in a frame."""
+    names = frame_names(X)
+    if not has_names(schema):
+        return tuple(range(len(names)))
+    for name in schema.names:
+        if name not in names:
+            raise DataError(f'X has no column "{name}", which the model learned from{did_you_mean(name, names)}')
+    return tuple(names.index(name) for name in schema.names)
 
 
 def read_cells(X: Any, schema: TableSchema, unseen: Unseen) -> Array:
     """The cells of a frame or matrix under a learned schema, (n, C)."""
-    if library_of(X):
-        names = frame_names(X)
-        for name in schema.names:
-            if name not in names:
-                raise DataError(f'X has no column "{name}", which the model learned from{did_you_mean(name, names)}')
-        chosen = Selection("X", names, tuple(names.index(name) for name in schema.names), ())
-    else:
-        chosen = select_all(X)
+    chosen = Selection("X", frame_names(X), _positions(X, schema), ()) if library_of(X) else select_all(X)
     x, _ = gather(chosen, encoded(schema, chosen, partial(raw_blocks, X), unseen), missing=True)
     if len(x) == 0:
         raise DataError("X has 0 sample(s): at least 1 is needed")
@@ -93,28 +103,32 @@ def write_cells(schema: TableSchema | None, x: Array, like: Any = None) -> Any:
 
 def write_filled(X: Any, schema: TableSchema, filled: Array) -> Any:
     """X with its missing cells filled, all else as it was."""
-    if library_of(X) != "pandas":
-        answer = write_frame(replace(schema, frame=library_of(X) or schema.frame), filled)
-        if library_of(X) == "polars":
-            return X.with_columns([answer[name] for name in schema.names])
-        if library_of(X) == "pyarrow":
-            table = X
-            for name in schema.names:
-                table = table.set_column(table.column_names.index(name), name, answer.column(name))
-            return table
-        return answer
+    library = library_of(X)
+    if not library:
+        return write_frame(schema, filled)
+    names, places = frame_names(X), _positions(X, schema)
+    if library != "pandas":
+        columns = tuple(replace(column, name=names[i]) for column, i in zip(schema.columns, places, strict=True))
+        answer = write_frame(replace(schema, columns=columns, frame=library), filled)
+        if library == "polars":
+            return X.with_columns(answer.get_columns())
+        table = X
+        for i, column in zip(places, answer.columns, strict=True):
+            table = table.set_column(i, names[i], column)
+        return table
     result = X.copy()
-    for i, column in enumerate(schema.columns):
-        gone = result[column.name].isna()
+    for i, (place, column) in enumerate(zip(places, schema.columns, strict=True)):
+        gone = result.iloc[:, place].isna()
         if gone.any():
             values = column.decode(np.asarray(filled[:, i], np.float64))[gone.to_numpy()]
-            result.loc[gone, column.name] = values
+            result.loc[gone, result.columns[place]] = values
     return result
 
 
 def cell_frame(X: Any, names: tuple[str, ...], values: Array) -> Any:
     """Numbers for every cell of X, under its columns' names where X is a pandas or polars frame."""
     library = library_of(X)
+    names = names or (frame_names(X) if library else ())  # the model was fitted on an array
     if library == "pandas":
         import pandas as pd
 
