@@ -323,7 +323,7 @@ def test_verbose_says_what_was_chosen(capsys):
         (
             np.where(SIGNALS[3, 1, 2] == SIGNALS, np.nan, SIGNALS),
             ValueError,
-            "NaN: missing cells are learned",
+            "NaN: row 4 .* missing cells are learned",
         ),
         (np.where(X[3, 2] == X, np.inf, X), ValueError, "infinity"),
         (X[:1], ValueError, r"1 sample\(s\)"),
@@ -339,12 +339,25 @@ def test_data_that_cannot_be_used(bad, error, message):
         quick().fit(bad)
 
 
-def test_missing_cells_are_refused_if_that_is_asked(fitted):
+def test_missing_cells_are_refused_in_words_where_the_model_has_learned_none(fitted):
     holed = np.where(X[3, 2] == X, np.nan, X)
-    with pytest.raises(ValueError, match="Input X contains NaN"):
+    place = r"Input X contains NaN: row 4 \(counted from 1\) has a missing cell in column {}; "
+    with pytest.raises(ValueError, match=place.format(3) + "fill it, or say missing='learn'"):
         quick(missing="error").fit(holed)
-    with pytest.raises(ValueError, match="Input X contains NaN"):
-        fitted.transform(holed)  # learned from complete rows
+    learned = quick().fit(holed).set_params(missing="error")
+    with pytest.raises(ValueError, match=place.format(3) + "fill it, or say missing='learn'"):
+        learned.transform(holed)
+    complete = "the model was fitted on rows without any: fit it on rows that have some, or fill it first$"
+    with pytest.raises(ValueError, match=place.format(3) + complete):
+        fitted.transform(holed)
+    named = quick().fit(pd.DataFrame(X, columns=list("abcde")))
+    with pytest.raises(ValueError, match=place.format('"c"') + complete):
+        named.score(pd.DataFrame(holed, columns=list("abcde")))
+    signals = quick(network=SMALL_CONV[2]).fit(SIGNALS)
+    with pytest.raises(ValueError, match="NaN: row 4 .* has a missing value; fill it first: missing cells are learned"):
+        signals.transform(np.where(SIGNALS[3, 1, 2] == SIGNALS, np.nan, SIGNALS))
+    with pytest.raises(ValueError, match="infinity"):
+        fitted.transform(np.where(X[3, 2] == X, np.inf, X))
 
 
 @pytest.mark.parametrize("x", [np.ones((20, 3)), np.c_[X, np.full(60, 0.1)], X[:, :1], X[:2], X[:3] > 0])

@@ -13,16 +13,21 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from wiseale import config
 from wiseale.config import TrainConfig, from_values
 from wiseale.data.dataset import Array
+from wiseale.data.finite import row_blocks
 from wiseale.data.tables.frames import frame_names, library_of
 from wiseale.data.tables.matrix import has_missing, learn_matrix
 from wiseale.data.tables.schema import Unseen
 from wiseale.errors import ConfigError
-from wiseale.estimator.inputs import as_seed, as_spec, as_value_error, from_torch, is_auto
+from wiseale.estimator.inputs import InvalidInputError, as_seed, as_spec, as_value_error, from_torch, is_auto
 from wiseale.estimator.tables import Cells, as_objects, has_names, learn_cells, pick, read_cells
 from wiseale.models.inference import Codec, Numbers
 from wiseale.training.threads import is_small_step, torch_threads
 
 Missing = Literal["learn", "error"]
+
+_REFUSED = "fill it, or say missing='learn' and fit on rows that have missing cells"
+_NONE_SEEN = "the model was fitted on rows without any: fit it on rows that have some, or fill it first"
+_IN_TABLES = "fill it first: missing cells are learned in tables, not in signals or images"
 
 
 class ChecksInput:
@@ -75,7 +80,7 @@ class ChecksInput:
         if not has_missing(x):
             return x, None
         if x.ndim != 2:
-            raise ValueError("Input X contains NaN: missing cells are learned in tables, not in signals or images")
+            raise _missing_error(x, self._names, _IN_TABLES)
         learned, schema = learn_matrix(x, "X")
         return learned, Cells(learned, schema)
 
@@ -98,9 +103,9 @@ class ChecksInput:
                 validate_data(self, given, reset=False, skip_check_array=True)
             x = read_cells(given if library_of(given) else as_objects(given), schema, self.unseen)
         else:
-            x = read_cells(self._validated(given, missing=learn), schema, self.unseen)
+            x = read_cells(self._validated(given, missing=True), schema, self.unseen)
         if not learn and has_missing(x):
-            raise ValueError("Input X contains NaN: fill the missing cells, or say missing='learn'")
+            raise _missing_error(x, schema.names if has_names(schema) else (), _REFUSED)
         return x
 
     def _validated(self, X: Any, *, reset: bool = False, missing: bool = False) -> Array:
@@ -114,14 +119,22 @@ class ChecksInput:
             dtype="numeric" if reset else [np.float64, np.float32, np.uint8],
             allow_nd=True,
             ensure_min_samples=2 if reset else 1,
-            ensure_all_finite="allow-nan" if missing else True,
+            ensure_all_finite="allow-nan",
         )
         if x.ndim > 4 or math.prod(x.shape[1:]) == 0:
             shapes = "(n, features), (n, channels, length) or (n, channels, height, width)"
             raise ValueError(f"X has the shape {x.shape}, but AutoEncoder takes {shapes}")
         if not reset and x.shape[1:] != self.x_shape_:
             raise ValueError(f"X has rows of shape {x.shape[1:]}, but AutoEncoder was fitted on {self.x_shape_}")
+        if not missing and has_missing(x):
+            advice = _REFUSED if self.missing == "error" else _NONE_SEEN
+            raise _missing_error(x, self._names, advice if x.ndim == 2 else _IN_TABLES)
         return x
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        """Names of the columns of X, where it has any."""
+        return tuple(getattr(self, "feature_names_in_", ()))
 
     def _by_blocks(self, x: Array, function: Callable[[Array], Numbers], dtype: np.dtype[Any] | None = None) -> Numbers:
         """The function's results on all rows: float32 where the rows are float32, else float64."""
@@ -141,3 +154,12 @@ class ChecksInput:
         """Whether one thread is enough: on a busy machine more would wait for each other."""
         known = self._codec.model_config
         return is_small_step(known.network, known.likelihood, known.x_shape, known.latent_dim, rows)
+
+
+def _missing_error(x: Array, names: tuple[str, ...], advice: str) -> ValueError:
+    """That the first missing cell of x is in the way, in one line; columns without a name are counted from 1."""
+    rows = next(rows for rows in row_blocks(x) if np.isnan(x[rows]).any())
+    row, *place = np.argwhere(np.isnan(x[rows]))[0].tolist()
+    column = f'"{names[place[0]]}"' if names else place[0] + 1
+    cell = f"a missing cell in column {column}" if x.ndim == 2 else "a missing value"
+    return InvalidInputError(f"Input X contains NaN: row {rows.start + row + 1} (counted from 1) has {cell}; {advice}")
