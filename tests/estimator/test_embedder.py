@@ -7,8 +7,10 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+import torch
 
 from wiseale import AutoEncoder, Embedder, load
+from wiseale.errors import ModelFileError
 from wiseale.estimator import embedder as module
 
 COLUMNS = ["a", "b", "c"]
@@ -59,6 +61,24 @@ def test_sigma_and_error(model, frame):
 def test_an_empty_batch_has_the_same_columns(model, frame):
     embed = Embedder(model, keep=["id"])
     assert embed(frame[:0]).dtypes.to_dict() == embed(frame).dtypes.to_dict()
+    features = frame[COLUMNS].to_numpy()
+    for rows in (features, torch.tensor(features)):
+        made = Embedder(model, sigma=True)(rows[:0])
+        assert (made.shape, made.dtype) == ((0, 4), np.float32)
+
+
+def test_a_model_that_is_saved_again_is_loaded_again(tmp_path, frame):
+    embed = Embedder(tmp_path / "model")
+    for seed in range(2):
+        fitted = AutoEncoder(network="mlp:hidden=8", max_epochs=1, random_state=seed).fit(frame[COLUMNS])
+        fitted.save(tmp_path / "model")
+        expected = fitted.transform(frame[COLUMNS]).astype(np.float32)
+        np.testing.assert_array_equal(embed(frame)[["z0", "z1"]].to_numpy(), expected)
+    with pytest.raises(ModelFileError, match="no model at"):
+        Embedder(tmp_path / "nothing")(frame)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ModelFileError, match="manifest"):
+        Embedder(tmp_path / "empty")(frame)
 
 
 def test_pickled_it_is_small_and_loads_once(model, frame, monkeypatch):

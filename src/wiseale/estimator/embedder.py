@@ -20,10 +20,13 @@ from wiseale.estimator.inputs import InvalidInputError
 from wiseale.estimator.loading import load
 from wiseale.estimator.tables import pick
 from wiseale.models.files import code_names
+from wiseale.models.model_file import model_digest, model_directory
 
 
 class Embedder:
     """Codes of a batch, as a picklable callable: it carries the model's path, and each process loads the model once.
+
+    A model that is saved again at this path is loaded again; ``sha256`` refuses it.
 
     A batch is a pandas, polars or pyarrow table, a dict of arrays (Ray Data), or an array. The result is of the same
     kind: codes in columns ``z0``, ``z1``, … (float32) after the columns to keep, or an array (n, latent_dim).
@@ -74,16 +77,24 @@ class Embedder:
     def __call__(self, batch: Any) -> Any:
         """The codes of a batch; an empty one gives an empty result with the same columns."""
         library = library_of(batch)
-        if not library and not isinstance(batch, Mapping):
-            return self._codes(batch)
-        n = len(batch) if library else len(next(iter(batch.values()), ()))
-        codes = self._codes(self._features(batch, library)) if n else np.empty((0, len(self.columns)), np.float32)
+        named = bool(library) or isinstance(batch, Mapping)
+        n = len(next(iter(batch.values()), ())) if named and not library else len(batch)
+        if n == 0:
+            codes = np.empty((0, len(self.columns)), np.float32)
+        else:
+            codes = self._codes(self._features(batch, library) if named else batch)
+        if not named:
+            return codes
         made = {name: codes[:, k] for k, name in enumerate(self.columns)}
         return _beside(batch, library, self.keep, made)
 
     @property
     def _estimator(self) -> AutoEncoder:
-        return _loaded(self.model, self.sha256)
+        try:
+            digest = model_digest(model_directory(Path(self.model)))
+        except (OSError, ValueError):
+            digest = ""  # loading says what is wrong
+        return _loaded(self.model, self.sha256, digest)
 
     def _codes(self, x: Any) -> Array:
         model = self._estimator
@@ -110,8 +121,8 @@ class Embedder:
 
 
 @functools.lru_cache(maxsize=4)
-def _loaded(model: str, sha256: str | None) -> AutoEncoder:
-    """The model, loaded once by each process."""
+def _loaded(model: str, sha256: str | None, digest: str) -> AutoEncoder:
+    """The model with this digest, loaded once by each process."""
     return load(model, sha256)
 
 
