@@ -1,5 +1,6 @@
 """Displays of a fitted estimator: what they show is what the estimator returns, for tables, signals and images."""
 
+import copy
 import subprocess
 import sys
 
@@ -13,6 +14,7 @@ import matplotlib.pyplot as plt
 
 import wiseale
 from wiseale import AutoEncoder, LatentMapDisplay, ReconstructionDisplay, TraversalDisplay, load
+from wiseale.figures.shown_codes import traversal_codes
 
 RNG = np.random.default_rng(0)
 DATA = {
@@ -129,6 +131,65 @@ def test_a_table_s_traversal_writes_the_change_in_the_user_s_units(fitted):
     change = shown.values[0, 2, 4] - shown.values[0, 1, 4]
     assert any(abs(float(text.replace("−", "-")) - change) <= 0.5 + abs(change) * 0.06 for text in texts)
     assert [label.get_text() for label in shown.ax_.get_yticklabels()] == list("abcde")
+
+
+@pytest.fixture(scope="module")
+def mixed():
+    """A table with words, levels, truth values, a missing cell and a column that is not learned from, and its model."""
+    u = RNG.normal(size=60)
+    x = pd.DataFrame(
+        {
+            "id": [f"row {i}" for i in range(60)],
+            "mass": 50 + 10 * u,
+            "size": np.where(u < -0.5, "S", np.where(u < 0.5, "M", "L")),
+            "sold": u > 0.3,
+        }
+    )
+    x.loc[3, "mass"], x.loc[5, "size"] = np.nan, None
+    settings = {"network": "mlp:hidden=8", "max_epochs": 20, "batch_size": 8, "lr": 0.01, "random_state": 0}
+    return x, AutoEncoder("aevb", **settings).fit(x)
+
+
+def test_a_table_with_words_is_reconstructed_level_by_level(mixed):
+    x, est = mixed
+    shown = ReconstructionDisplay.from_estimator(est, x)
+    x_hat = est.inverse_transform(est.transform(x))
+    known = x["size"].notna()
+    accuracy = (x["size"] == x_hat["size"])[known].mean()
+    mass = x["mass"].notna()
+    r2 = 1 - ((x["mass"] - x_hat["mass"])[mass] ** 2).sum() / ((x["mass"] - x["mass"].mean())[mass] ** 2).sum()
+    assert [ax.get_title() for ax in shown.axes_] == [
+        f"mass\nR² {r2:.2f}",
+        f"size\naccuracy {accuracy:.0%}",
+        f"sold\naccuracy {(x['sold'] == x_hat['sold']).mean():.0%}",
+    ]
+    assert [label.get_text() for label in shown.axes_[1].get_xticklabels()] == ["L", "M", "S"]
+    hits = [(x_hat["size"] == level)[x["size"] == level].mean() for level in "LMS"]
+    np.testing.assert_allclose([bar.get_height() for bar in shown.axes_[1].patches], hits)
+
+
+def test_a_traversal_of_a_table_with_words_shows_the_probabilities_of_levels(mixed):
+    x, est = mixed
+    shown = TraversalDisplay.from_estimator(est, x, row=3)
+    assert shown.columns == ("mass", "size: L", "size: M", "size: S", "sold: True")
+    np.testing.assert_allclose(shown.values[:, :, 1:4].sum(2), 1, rtol=1e-5)
+    np.testing.assert_allclose(shown.deviation[0], x["mass"].std(ddof=0))
+    np.testing.assert_allclose(shown.deviation[4], x["sold"].std(ddof=0))
+    mu, sigma = est.posterior(x)
+    codes = traversal_codes(mu, sigma, mu[3], shown.units, 5).reshape(-1, 2)
+    decoded = est.inverse_transform(codes)
+    np.testing.assert_allclose(shown.values[:, :, 0].ravel(), decoded["mass"], rtol=1e-5)
+    assert list(np.array(list("LMS"))[shown.values[:, :, 1:4].argmax(2).ravel()]) == list(decoded["size"])
+    assert len(set(decoded["size"])) > 1
+
+
+@pytest.mark.parametrize("display", DISPLAYS)
+def test_displays_of_an_estimator_that_answers_in_frames(mixed, display):
+    x, est = mixed
+    plain = pd.DataFrame(DATA["table"], columns=list("abcde")).assign(e=DATA["table"][:, 4] > 3)
+    other = AutoEncoder(network="mlp:hidden=8", max_epochs=1, random_state=0).fit(plain)
+    for table, fitted in ((x, copy.deepcopy(est)), (plain, other)):
+        display.from_estimator(fitted.set_output(transform="pandas"), table).figure_.draw_without_rendering()
 
 
 def test_a_loaded_model_is_displayed_alike(fitted, tmp_path):

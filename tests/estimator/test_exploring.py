@@ -4,6 +4,7 @@ import json
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from wiseale import AutoEncoder
@@ -22,6 +23,15 @@ def test_one_file_holds_the_rows_and_their_labels(est, tmp_path):
     data = json.loads(re.search(r'<script type="application/json"[^>]*>(.*?)</script>', page, re.S)[1])
     assert "group" in json.dumps(data)
     assert not re.search(r'(src|href)="https?://', page)
+
+
+def test_tables_with_words_are_explored(tmp_path):
+    table = pd.DataFrame({"id": [f"row {i}" for i in range(60)], "mass": X[:, 0], "size": np.where(X[:, 0] > 0, "L", "S")})
+    est = AutoEncoder(network="mlp:hidden=8", max_epochs=1, random_state=0).fit(table)
+    est.explore(table, html=tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert '"mass"' in page
+    assert "row 7" not in page  # a column that was not learned from
 
 
 def test_labels_must_be_one_for_each_row(est, tmp_path):

@@ -73,15 +73,25 @@ def some_rows(X: Any, y: Any, most: int) -> tuple[Any, Array | None]:
     return _safe_indexing(x, chosen), None if labels is None else labels[chosen]
 
 
+def codes_of(estimator: AutoEncoder, x: Any) -> Floats:
+    """The mean codes of rows as an array, whatever ``set_output`` says."""
+    return np.asarray(estimator.transform(x))
+
+
 def as_decoded(estimator: AutoEncoder, x: Any) -> Floats:
-    """Rows as the estimator returns them: uint8 images as numbers from 0 to 1, others unchanged."""
-    values: Floats = as_x(np.asarray(x), estimator._codec.model_config.reading).numpy()
+    """Rows as the model returns them: of a table the cells it learned from, uint8 images as numbers from 0 to 1."""
+    values: Floats = as_x(estimator._rows(x), estimator._codec.model_config.reading).numpy()
     return values
 
 
+def decoded(estimator: AutoEncoder, codes: Floats) -> Floats:
+    """E[x|z] of codes (n, latent_dim): of a table cells, that is numbers and the positions of levels."""
+    return estimator._by_blocks(codes, estimator._codec.decode)
+
+
 def column_names(estimator: AutoEncoder) -> tuple[str, ...]:
-    """Names of a table's columns; empty where they have none."""
-    return tuple(str(name) for name in getattr(estimator, "feature_names_in_", ()))
+    """Names of the columns that a table's model learned from; empty where they have none."""
+    return estimator._codec.model_config.columns
 
 
 def checked_units(units: tuple[int, ...], latent_dim: int) -> tuple[int, ...]:

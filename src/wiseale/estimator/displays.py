@@ -20,17 +20,27 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 from sklearn.utils import _safe_indexing
 
 from wiseale.data.dataset import Array
-from wiseale.estimator.display import MAX_POINTS, Display, Floats, as_decoded, checked_units, column_names, some_rows
+from wiseale.estimator.display import (
+    MAX_POINTS,
+    Display,
+    Floats,
+    as_decoded,
+    checked_units,
+    codes_of,
+    column_names,
+    decoded,
+    some_rows,
+)
 from wiseale.estimator.estimator import AutoEncoder
 from wiseale.estimator.inputs import from_torch
+from wiseale.estimator.table_display import decoded_entries, levels_of
 from wiseale.figures.column_traversals import TableTraversal, column_traversals
-from wiseale.figures.columns import column_reconstructions
+from wiseale.figures.columns import Levels, column_reconstructions
 from wiseale.figures.latent_map import Factor, PlaneCodes, add_key, draw_map
 from wiseale.figures.mosaic import as_pixels
 from wiseale.figures.reconstructions import reconstructions
@@ -68,7 +78,7 @@ class LatentMapDisplay(Display):
         """
         name = factor_name or str(getattr(y, "name", None) or "y")
         x, labels = some_rows(X, y, MAX_POINTS)
-        mu = estimator.transform(x)
+        mu = codes_of(estimator, x)
         chosen = widest_units(mu, 2) if units is None else checked_units(units, mu.shape[1])
         return cls(mu[:, list(chosen)], chosen, labels, name).plot(ax)
 
@@ -83,16 +93,19 @@ class ReconstructionDisplay(Display):
     """Rows beside their reconstructions from the mean code.
 
     Images: inputs above, reconstructions below. Signals: the reconstruction over the input in grey. Tables: one panel
-    per column, observed against reconstructed values in standard deviations of the column.
+    per column that was learned from, observed against reconstructed values in standard deviations of the column; of a
+    category a bar for each level, how often it comes back.
 
     Args:
-        x: the rows in the user's units, (n, *x_shape).
+        x: the rows in the user's units, (n, *x_shape); of a category the positions of the levels, NaN where a cell is
+            missing.
         x_hat: their reconstructions.
         columns: names of a table's columns.
+        levels: the levels of each column, none for numbers; empty where all columns are numbers.
     """
 
-    def __init__(self, x: Floats, x_hat: Floats, columns: tuple[str, ...] = ()) -> None:
-        self.x, self.x_hat, self.columns = x, x_hat, columns
+    def __init__(self, x: Floats, x_hat: Floats, columns: tuple[str, ...] = (), levels: Levels = ()) -> None:
+        self.x, self.x_hat, self.columns, self.levels = x, x_hat, columns, levels
 
     @classmethod
     def from_estimator(
@@ -101,13 +114,15 @@ class ReconstructionDisplay(Display):
         """Reconstruct ``n_rows`` images or signals, evenly spaced in X by y, or up to 20,000 rows of a table."""
         shape = estimator.x_shape_
         x, _ = some_rows(X, y, MAX_POINTS if len(shape) == 1 else n_rows)
-        x_hat = np.asarray(estimator.inverse_transform(estimator.transform(x)))
-        return cls(as_decoded(estimator, x), x_hat, column_names(estimator)).plot(ax)
+        observed = as_decoded(estimator, x)
+        levels = levels_of(estimator._codec, observed) if len(shape) == 1 else ()
+        x_hat = decoded(estimator, codes_of(estimator, x))
+        return cls(observed, x_hat, column_names(estimator), levels).plot(ax)
 
     def _draw(self, on: Figure | SubFigure) -> None:
         named = {"reconstruction": self.x_hat}
         if self.x.ndim == 2:
-            column_reconstructions(self.x, named, self.columns, on=on)
+            column_reconstructions(self.x, named, self.columns, on=on, levels=self.levels)
         elif self.x.ndim == 4:
             reconstructions(as_pixels(self.x), {"reconstruction": as_pixels(self.x_hat, self.x)}, on)
         else:
@@ -118,13 +133,14 @@ class TraversalDisplay(Display):
     """What changes when one unit of the code moves and the others stay at the code of one row.
 
     Images from low to high; signals over each other, from dark (low) to light (high); tables as the change of each
-    column in the user's units, coloured by standard deviations of the column.
+    column in the user's units, coloured by standard deviations of the column; of a category as the change in the
+    probability of its most frequent levels.
 
     Args:
-        values: decoded codes (units, steps, *x_shape) in the user's units.
+        values: decoded codes (units, steps, *x_shape) in the user's units; of a category one entry per level shown.
         units: the indices of the units that move.
         deviation: standard deviation of each column of a table.
-        columns: names of a table's columns.
+        columns: names of a table's columns, with the level where there are levels.
     """
 
     def __init__(
@@ -156,12 +172,15 @@ class TraversalDisplay(Display):
             raise ValueError(f"steps must be odd and at least 3, got {steps}")
         if not 0 <= row < len(X):
             raise ValueError(f"row must be from 0 to {len(X) - 1}, the last of X, got {row}")
-        start = estimator.transform(_safe_indexing(from_torch(X), [row]))[0]
+        start = codes_of(estimator, _safe_indexing(from_torch(X), [row]))[0]
         x, _ = some_rows(X, None, MAX_POINTS)
-        mu, sigma = estimator.posterior(x) if estimator.model_.stochastic else (estimator.transform(x), None)
+        mu, sigma = estimator.posterior(x) if estimator.model_.stochastic else (codes_of(estimator, x), None)
         chosen = widest_units(mu, MAX_UNITS) if units is None else checked_units(units, mu.shape[1])
         codes = traversal_codes(mu, sigma, start, chosen, steps)
-        values = np.asarray(estimator.inverse_transform(codes.reshape(-1, mu.shape[1])))
+        if estimator.model_.table is not None:
+            shown = decoded_entries(estimator._codec, as_decoded(estimator, x), codes)
+            return cls(shown.values, chosen, shown.deviation, shown.names).plot(ax)
+        values = decoded(estimator, codes.reshape(-1, mu.shape[1]))
         values = values.reshape(*codes.shape[:2], *values.shape[1:])
         deviation = as_decoded(estimator, x).std(0) if values.ndim == 3 else None
         return cls(values, chosen, deviation, column_names(estimator)).plot(ax)

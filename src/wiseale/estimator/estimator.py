@@ -252,7 +252,7 @@ class AutoEncoder(ChecksInput, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         ``widget=True`` returns it for a notebook instead (extra ``[notebook]``); ``selected`` holds the selected rows.
         ``labels`` colour the map: one value for each row, or several by name (``{"class": y, "age": ages}``).
         """
-        x = self._validated(X)
+        x = self._rows(X)
         with as_value_error():
             path = None if html is None else Path(html)
             return explore(self._codec, x, labels, html=path, widget=widget, port=port, browser=browser)
