@@ -4,6 +4,7 @@ import copy
 import json
 import os
 import pickle
+import shutil
 import subprocess
 import sys
 
@@ -462,6 +463,18 @@ def test_save_and_load(fitted, tmp_path):
         load(tmp_path / "named").transform(pd.DataFrame(X, columns=list("abcdf")))
 
 
+@pytest.mark.parametrize("standardize", ["none", "global", "columns"])
+@pytest.mark.parametrize("x", [X, SIGNALS])
+def test_a_clone_of_a_loaded_model_standardises_as_it_was_standardised(tmp_path, x, standardize):
+    est = quick(standardize=standardize).fit(x)
+    est.save(tmp_path / "model")
+    back = load(tmp_path / "model")
+    assert (back.standardize, back.best_epoch_, back.n_epochs_) == (standardize, None, 0)
+    assert back.n_features_in_ == est.n_features_in_
+    again = clone(back).set_params(**{k: v for k, v in QUICK.items() if k != "network"}).fit(x)
+    np.testing.assert_array_equal(again.transform(x), est.transform(x))
+
+
 def test_saving_never_deletes_what_is_not_ours(fitted, tmp_path):
     (tmp_path / "thesis.tex").write_text("years of work")
     with pytest.raises(ModelFileError, match="holds other things"):
@@ -492,3 +505,20 @@ def test_the_command_line_and_the_estimator_train_the_same_model(tmp_path, capsy
     assert (loaded.lr, loaded.batch_size, loaded.random_state) == (5e-4, 8, 0)
     again = clone(loaded).fit(x)
     np.testing.assert_array_equal(again.transform(x), est.transform(x))
+
+
+def test_a_run_knows_its_best_epoch_and_that_its_length_was_chosen(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("wiseale.data.defaults.PATIENCE_STEPS", 30)
+    monkeypatch.setattr("wiseale.data.defaults.MOST_STEPS", 200)
+    np.save(tmp_path / "x.npy", X)
+    settings = ["--network", "mlp:hidden=8", "--latent-dim", "2", "--batch-size", "18", "--lr", "0.05"]
+    with pytest.raises(SystemExit) as ended:
+        main(["train", str(tmp_path / "x.npy"), *settings, "--threads", "1", "--no-figures", "--out", str(tmp_path / "run")])
+    assert ended.value.code == 0, capsys.readouterr()
+    loaded = load(tmp_path / "run")
+    assert (loaded.max_epochs, loaded.patience) == ("auto", "auto")  # watched every 6 epochs
+    again = clone(loaded).fit(X)
+    np.testing.assert_array_equal(again.transform(X), loaded.transform(X))
+    assert loaded.best_epoch_ == again.best_epoch_ < again.n_epochs_ == loaded.n_epochs_
+    shutil.rmtree(tmp_path / "run" / "checkpoints")
+    assert load(tmp_path / "run").best_epoch_ is None

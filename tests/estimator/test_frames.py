@@ -7,6 +7,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from sklearn.base import clone
 from tests.cli.commands import run
 
 from wiseale import AutoEncoder, load
@@ -155,6 +156,32 @@ def test_saved_and_loaded(fitted, tmp_path):
     np.testing.assert_array_equal(back.transform(X), fitted.transform(X))
     pd.testing.assert_frame_equal(back.sample(4, random_state=1), fitted.sample(4, random_state=1))
     pd.testing.assert_frame_equal(back.impute(X), fitted.impute(X))
+
+
+@pytest.mark.parametrize("kinds", [None, {"visits": "number", "age": "ignore", "sold": "category"}])
+def test_a_clone_of_a_loaded_model_learns_from_the_same_columns(tmp_path, kinds):
+    est = quick(column_kinds=kinds, standardize="none" if kinds else "auto").fit(X)
+    est.save(tmp_path / "model")
+    back = load(tmp_path / "model")
+    assert back.n_features_in_ == est.n_features_in_ == 8
+    assert sorted(back.feature_names_in_) == sorted(est.feature_names_in_)
+    asked = {"max_epochs": 3, "batch_size": 16, "random_state": 0, "device": "cpu"}
+    again = clone(back).set_params(**asked).fit(X)
+    assert again.likelihood_ == est.likelihood_
+    np.testing.assert_array_equal(again.transform(X), est.transform(X))
+    numbers = quick(column_kinds={"age": "ignore"}).fit(frame(holes=False)[["mass", "age", "sold"]])
+    numbers.save(tmp_path / "numbers")
+    assert load(tmp_path / "numbers").column_kinds == {"age": "ignore"}
+    assert load(tmp_path / "numbers").n_features_in_ == numbers.n_features_in_
+
+
+def test_a_run_knows_that_it_refused_missing_cells(tmp_path, capsys):
+    frame(holes=False)[["mass", "colour"]].to_csv(tmp_path / "x.csv", index=False)
+    for missing in ("error", "learn"):
+        settings = ("--missing", missing, "--max-epochs", 1, "--network", "mlp:hidden=8", "--threads", 1, "--no-figures")
+        code, _, errors = run(capsys, "train", tmp_path / "x.csv", *settings, "--out", tmp_path / missing)
+        assert code == 0, errors
+        assert load(tmp_path / missing).missing == missing
 
 
 def test_matrices_with_nan(tmp_path):

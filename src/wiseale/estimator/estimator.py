@@ -67,7 +67,8 @@ class AutoEncoder(ChecksInput, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         network_, likelihood_, objective_: complete specs of what was used.
         history_: one record per epoch: each term on the training and held-out rows, nats per observation in
             standardised units; ``pandas.DataFrame(est.history_)`` makes a table of it.
-        n_epochs_, best_epoch_: epochs trained, and the one whose weights were kept.
+        n_epochs_, best_epoch_: epochs trained, and the one whose weights were kept; 0 and None where a model was loaded
+            without its run.
         seed_: the seed that was used.
         x_shape_: shape of one observation.
         n_features_in_: its first axis, for a table the number of columns.

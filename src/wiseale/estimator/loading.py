@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import numpy as np
 
+from wiseale import config
+from wiseale.config import parse_spec
+from wiseale.data.dataset import Scaling
+from wiseale.data.defaults import Length, choose_length
+from wiseale.data.source import split_path
+from wiseale.errors import ModelFileError
 from wiseale.estimator.estimator import AutoEncoder
 from wiseale.estimator.fit import flatten
-from wiseale.models.inference import open_codec
+from wiseale.estimator.tables import has_names
+from wiseale.likelihoods import TableFamily
+from wiseale.models.inference import Codec, open_codec
 from wiseale.models.places import HUB, locate
+from wiseale.networks.model import IdentityStandardizer, Model
+from wiseale.runs.checkpoint import read_state
 from wiseale.runs.directory import RunDirectory
+from wiseale.runs.record import RunRecord
 
 _TRAINED_WITH = ("batch_size", "max_epochs", "lr", "prior_warmup", "max_grad_norm", "patience", "held_out")
+_SAID_AS = {"poisson": "count", "negative_binomial": "count"}
 
 
 def load(path: str | os.PathLike[str], sha256: str | None = None) -> AutoEncoder:
@@ -21,9 +34,15 @@ def load(path: str | os.PathLike[str], sha256: str | None = None) -> AutoEncoder
     ``path`` is a directory, ``"zoo:NAME"`` (`wiseale zoo` lists them), or ``"hf://owner/name@revision"`` on the Hugging
     Face Hub (extra ``[hub]``); give a commit as the revision, or ``sha256``, for a model that cannot change.
 
-    Its parameters are those it was trained with, as far as they are known: a model directory knows what the model is
-    made of, a run directory also how it was trained. Loading runs no code from the directory; ``sha256`` pins a model
-    that others may replace: it is the digest of the model's ``manifest.json`` (``sha256sum model/manifest.json``).
+    Loading runs no code from the directory; ``sha256`` pins a model that others may replace: it is the digest of the
+    model's ``manifest.json`` (``sha256sum model/manifest.json``).
+
+    Its parameters are those it was trained with, as far as they are known, so that a clone trains alike. A model
+    directory knows what the model is made of: ``objective``, ``latent_dim``, ``network``, ``likelihood``,
+    ``standardize``, ``column_kinds`` (of all columns, said or guessed) and ``unseen``. It does not know how the model
+    was trained: the other parameters are the defaults, ``history_`` is empty, ``best_epoch_`` None and ``seed_`` 0. A
+    run directory also knows that, but for settings that AutoEncoder does not have, such as ``--lr-schedule``.
+    ``feature_names_in_`` names the columns that are learned from first, then those that are not.
     """
     directory = locate(path)
     place = f"{os.fspath(path).partition('@')[0]}@{directory.name}" if os.fspath(path).startswith(HUB) else path
@@ -35,19 +54,68 @@ def load(path: str | os.PathLike[str], sha256: str | None = None) -> AutoEncoder
         network=model_config.network,
         likelihood=model_config.likelihood,
     )
-    if model_config.table is not None:
-        estimator.set_params(unseen=model_config.table.unseen)
+    estimator.set_params(standardize=_standardize(codec.model), **_of_columns(codec))
     estimator._adopt(codec, f"rows of shape {model_config.x_shape}, read from {place}")
-    estimator.n_features_in_ = model_config.x_shape[0]
+    ignored = _ignored(codec)
+    estimator.n_features_in_ = model_config.x_shape[0] + len(ignored)
     counted = tuple(str(i + 1) for i in range(len(model_config.columns)))  # a file without a header: numbers, not names
     if model_config.columns and model_config.columns != counted:
-        estimator.feature_names_in_ = np.array(model_config.columns, dtype=object)
-    estimator.seed_, estimator.history_ = 0, []
+        estimator.feature_names_in_ = np.array([*model_config.columns, *ignored], dtype=object)
+    estimator.seed_, estimator.history_, estimator.best_epoch_ = 0, [], None
     if (directory / "model").is_dir():
         run = RunDirectory.open(directory)
-        settings = run.read_record().settings
-        estimator.set_params(**{name: getattr(settings, name) for name in _TRAINED_WITH}, random_state=settings.seed)
-        estimator.seed_ = settings.seed
-        estimator.history_ = [flatten(record) for record in run.read_metrics()]
+        record = run.read_record()
+        estimator.set_params(**_of_training(record))
+        estimator.seed_ = record.settings.seed
+        estimator.history_ = [flatten(epoch) for epoch in run.read_metrics()]
+        estimator.best_epoch_ = _best_epoch(run)
     estimator.n_epochs_ = len(estimator.history_)
     return estimator
+
+
+def _standardize(model: Model) -> Scaling:
+    if isinstance(model.units, IdentityStandardizer):
+        return "none"
+    return "columns" if model.units.mean.ndim else "global"
+
+
+def _of_columns(codec: Codec) -> dict[str, Any]:
+    """The parameters that say what a table's columns are; none for other models."""
+    schema, likelihood = codec.model_config.table, codec.model_config.likelihood
+    if schema is None:
+        return {}
+    kinds = {name: "ignore" for name, reason in schema.ignored if reason == "as you said"}
+    if codec.model.table is not None:
+        kinds |= {column.name: _SAID_AS.get(column.kind, column.kind) for column in schema.columns}
+        if config.build("likelihood", likelihood) == TableFamily(kinds=schema.kinds):
+            likelihood = "auto"  # what is chosen for these kinds
+    said = kinds if has_names(schema) and kinds else None
+    return {"column_kinds": said, "unseen": schema.unseen, "likelihood": likelihood}
+
+
+def _ignored(codec: Codec) -> list[str]:
+    """Columns that X has and the model does not learn from; those of a table of numbers alone are not counted."""
+    schema = codec.model_config.table
+    return [name for name, _ in schema.ignored] if schema is not None and codec.model.table is not None else []
+
+
+def _of_training(record: RunRecord) -> dict[str, Any]:
+    """How a run was trained, as parameters; its length is ``"auto"`` where it is the one that would be chosen."""
+    settings, facts = record.settings, record.facts
+    known = {name: getattr(settings, name) for name in _TRAINED_WITH} | {"random_state": settings.seed}
+    chosen = choose_length(None, "auto", facts.steps_per_epoch, watched=facts.n_held_out > 0)
+    if Length(settings.max_epochs or 0, known["patience"], settings.watch_every or 1) == chosen:
+        known |= {"max_epochs": "auto", "patience": "auto"}
+    return known | {"missing": parse_spec(f":{split_path(settings.data)[1]}")[1].get("missing", "learn")}
+
+
+def _best_epoch(run: RunDirectory) -> int | None:
+    """The epoch whose weights were kept; None where the run's last checkpoint has been removed."""
+    newest = max(run.checkpoints.glob("[0-9]*"), default=None)
+    try:
+        progress = read_state(newest).progress if newest else None
+    except ModelFileError:
+        return None
+    if progress is None:
+        return None
+    return progress.epoch if progress.best_loss is None else progress.best_epoch
