@@ -178,7 +178,17 @@ def test_a_clone_of_a_loaded_model_learns_from_the_same_columns(tmp_path, kinds)
 def test_a_run_knows_that_it_refused_missing_cells(tmp_path, capsys):
     frame(holes=False)[["mass", "colour"]].to_csv(tmp_path / "x.csv", index=False)
     for missing in ("error", "learn"):
-        settings = ("--missing", missing, "--max-epochs", 1, "--network", "mlp:hidden=8", "--threads", 1, "--no-figures")
+        settings = (
+            "--missing",
+            missing,
+            "--max-epochs",
+            1,
+            "--network",
+            "mlp:hidden=8",
+            "--threads",
+            1,
+            "--no-figures",
+        )
         code, _, errors = run(capsys, "train", tmp_path / "x.csv", *settings, "--out", tmp_path / missing)
         assert code == 0, errors
         assert load(tmp_path / missing).missing == missing
@@ -256,9 +266,13 @@ def test_rare_and_unseen_levels_as_other(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"colour": [f"level {i}" for i in range(10_000)]}, "more than 1,000 levels: say colour:ignore"),
-        ({"mass": np.nan}, 'column "mass" is empty, all .* cells are missing: say mass:ignore'),
-        ({"colour": [1, "a"] * 5_000}, "also holds numbers"),
+        (
+            {"colour": [f"level {i}" for i in range(10_000)]},
+            'more than 1,000 levels: say column_kinds={"colour": "ignore"}, or',
+        ),
+        ({"mass": np.nan}, 'column "mass" is empty, all .* cells are missing: say column_kinds={"mass": "ignore"}$'),
+        ({"colour": [1, "a"] * 5_000}, 'also holds numbers: correct it, or say column_kinds={"colour": "category"} or'),
+        ({"colour": ["1,5", "2,5"] * 5_000}, "has '1,5' in column \"colour\": turn it into a number if it is one"),
         ({"mass": [[1, 2]] * 10_000}, 'column "mass" holds nested values'),
         ({"mass": 1e39}, "beyond float32"),
         ({"mass": 1j}, "complex numbers"),
@@ -276,6 +290,12 @@ def test_requests_that_cannot_be_met_are_one_line(fitted):
         ({"column_kinds": {"when": "number"}}, X, 'column "when" holds dates, not a number'),
         ({"column_kinds": {"mas": "number"}}, X, 'X has no column "mas" to be number: did you mean'),
         ({"column_kinds": {"a": "number"}}, np.ones((9, 2)), "X has no names"),
+        ({"column_kinds": {"mass": "count"}}, X, 'that are no counts: say column_kinds={"mass": "number"}'),
+        (
+            {},
+            np.c_[X["mass"], [np.nan] * N],
+            r"column 2 of X \(counted from 1\) is empty, all 80 cells .*: leave it out$",
+        ),
         ({"missing": "error"}, X, 'has a missing cell in column "mass"'),
         ({"missing": "drop"}, X, "missing must be"),
         ({"likelihood": "gaussian"}, X, "cannot be that of columns with kinds"),
@@ -285,6 +305,14 @@ def test_requests_that_cannot_be_met_are_one_line(fitted):
             quick(**settings).fit(data)
     with pytest.raises(ValueError, match='X has no column "mass", which the model learned from'):
         fitted.transform(X.drop(columns="mass"))
+
+
+def test_a_number_that_is_no_count_is_refused_with_advice_that_can_be_followed(fitted):
+    with pytest.raises(ValueError, match=r'no count: correct it, or train with column_kinds={"visits": "number"}'):
+        fitted.transform(X.assign(visits=0.5))
+    counts = np.c_[RNG.normal(size=N), np.r_[[0, 9, np.nan], RNG.integers(0, 3, N - 3)]]
+    with pytest.raises(ValueError, match="no count: correct it, or train on a table that names the column"):
+        quick().fit(counts).transform(counts + 0.5)
 
 
 def test_a_category_of_numbers_with_gaps():

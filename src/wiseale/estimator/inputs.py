@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ from sklearn.utils import check_random_state
 
 from wiseale import config
 from wiseale.config import Settings
+from wiseale.data.tables.kind_error import KindError
 from wiseale.errors import ConfigError, DataError
 from wiseale.models.inference import has_elbo
 from wiseale.objectives import make_objective
@@ -29,8 +31,14 @@ def as_value_error() -> Iterator[None]:
     """Turn our errors about settings and data into :class:`InvalidInputError`."""
     try:
         yield
+    except KindError as error:
+        raise InvalidInputError(error.message(_said_in_python)) from None
     except (ConfigError, DataError) as error:
         raise InvalidInputError(str(error)) from None
+
+
+def _said_in_python(name: str, kind: str) -> str:
+    return f"column_kinds={json.dumps({name: kind}, ensure_ascii=False)}"
 
 
 def as_spec(kind: str, value: Any) -> str:

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from wiseale.data.dataset import Array
+from wiseale.data.tables.kind_error import KindError
 from wiseale.data.tables.raw import RawColumn, as_word
 from wiseale.data.tables.schema import Column, Level, TableSchema
 from wiseale.errors import ConfigError, DataError
@@ -125,13 +126,14 @@ def decide(name: str, facts: Facts, asked: Asked | None, where: Callable[[int], 
     if asked in ("ignore", "label"):
         return Ignored(name, "as you said" if asked == "ignore" else "a label")
     if column.holds == "nested values":
-        raise DataError(f'column "{name}" holds nested values ({column.dtype}): say {name}:ignore, or flatten it')
+        raise KindError(f'column "{name}" holds nested values ({column.dtype})', "say {ignore}, or flatten it", name)
     if column.holds == "dates":
         if asked is not None:
-            raise DataError(f'column "{name}" holds dates, not a {asked}: turn them into numbers, or say {name}:ignore')
+            advice = "turn them into numbers, or say {ignore}"
+            raise KindError(f'column "{name}" holds dates, not a {asked}', advice, name)
         return Ignored(name, "dates")
     if facts.observed == 0:
-        raise DataError(f'column "{name}" is empty, all {facts.rows:,} cells are missing: say {name}:ignore')
+        raise KindError(f'column "{name}" is empty, all {facts.rows:,} cells are missing', "say {ignore}", name)
     made = Column(name, "number", whole=facts.numbers > 0 and facts.whole, dtype=column.dtype, ordered=column.ordered)
     if asked in ("number", "count"):
         return _as_number(made, facts, asked, where)
@@ -162,7 +164,8 @@ def _as_number(made: Column, facts: Facts, asked: Asked, where: Callable[[int], 
         row, cell = facts.first_word
         raise DataError(f'{where(row)} has {cell} in column "{made.name}", not a {asked}')
     if asked == "count" and not (facts.whole and facts.low >= 0):
-        raise DataError(f'column "{made.name}" holds numbers from {facts.low:g} that are no counts: say number')
+        problem = f'column "{made.name}" holds numbers from {facts.low:g} that are no counts'
+        raise KindError(problem, "say {number}", made.name)
     return replace(made, kind="poisson" if asked == "count" else "number")
 
 
@@ -181,11 +184,11 @@ def _as_levels(made: Column, facts: Facts, asked: Asked) -> Column:
     else:
         levels = tuple(sorted(_level(float(value)) for value in facts.levels))
     if len(levels) > MOST_LEVELS:
-        raise DataError(
-            f'column "{made.name}" has more than {MOST_LEVELS:,} levels: say {made.name}:ignore, or merge levels'
-        )
+        problem = f'column "{made.name}" has more than {MOST_LEVELS:,} levels'
+        raise KindError(problem, "say {ignore}, or merge levels", made.name)
     if asked == "binary" and len(levels) != 2:
-        raise DataError(f'column "{made.name}" has {len(levels)} levels, and binary needs 2: say {made.name}:category')
+        problem = f'column "{made.name}" has {len(levels)} levels, and binary needs 2'
+        raise KindError(problem, "say {category}", made.name)
     return replace(made, kind="binary" if asked == "binary" else "category", levels=levels, whole=False)
 
 
@@ -215,12 +218,11 @@ def _from_words(made: Column, facts: Facts, where: Callable[[int], str]) -> Colu
         raise DataError(f'{where(row)} has a line break in column "{name}": a quote before it may not be closed')
     commas = [level for level in facts.levels if re.fullmatch(r"[-+]?\d+,\d+", level)]
     if commas:
-        raise DataError(f'{where(row)} has {commas[0]!r} in column "{name}": say decimal=comma if that is a number')
+        advice = "turn it into a number if it is one" if made.dtype else "say decimal=comma if that is a number"
+        raise DataError(f'{where(row)} has {commas[0]!r} in column "{name}": {advice}')
     if facts.numbers and not (facts.words > facts.numbers and count > _LIKELY_LEVELS):  # a film may be called 1941
-        raise DataError(
-            f'{where(row)} has {cell} in column "{name}", which also holds numbers: '
-            f"correct it, or say {name}:category or {name}:ignore"
-        )
+        problem = f'{where(row)} has {cell} in column "{name}", which also holds numbers'
+        raise KindError(problem, "correct it, or say {category} or {ignore}", name)
     if sum(bool(_DATE.fullmatch(level)) for level in facts.levels) > 0.9 * count:
         return Ignored(name, "dates")
     if count <= _SURE_LEVELS or (count <= _LIKELY_LEVELS and count <= facts.observed / 2):

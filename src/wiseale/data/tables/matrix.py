@@ -14,6 +14,7 @@ from wiseale.data.tables.frames import raw_blocks
 from wiseale.data.tables.kinds import choose_counts
 from wiseale.data.tables.mixed import encoded, learn_schema
 from wiseale.data.tables.schema import TableSchema
+from wiseale.errors import DataError
 
 
 def has_missing(x: Array) -> bool:
@@ -23,6 +24,10 @@ def has_missing(x: Array) -> bool:
 
 def learn_matrix(x: Array, what: str) -> tuple[Array, TableSchema]:
     """The cells (n, C) of a matrix that has missing ones, and the kinds of its columns, which are called 1, 2, …."""
+    empty = np.flatnonzero(np.all([np.isnan(x[rows]).all(0) for rows in row_blocks(x)], 0))
+    if len(empty):
+        column = f"column {empty[0] + 1} of {what} (counted from 1)"
+        raise DataError(f"{column} is empty, all {len(x):,} cells are missing: leave it out")
     chosen = Selection(what, ("",) * x.shape[1], tuple(range(x.shape[1])), ())
     kept, schema = learn_schema(chosen, partial(raw_blocks, x), {})
     assert schema is not None

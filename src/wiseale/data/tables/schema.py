@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from wiseale.data.dataset import Array
+from wiseale.data.tables.kind_error import KindError
 from wiseale.data.tables.raw import RawColumn
 from wiseale.errors import DataError
 from wiseale.registry import did_you_mean
@@ -101,10 +102,12 @@ class Column:
         wrong = np.flatnonzero(~((cells >= 0) & (cells == np.floor(cells))) & ~np.isnan(cells))
         if len(wrong):
             cell = f"{cells[wrong[0]]:g}"
-            raise DataError(
-                f"{where(int(wrong[0]))} has {cell} in column {_quoted(self.name)}, which is no count: "
-                f"say {self.name}:number"
-            )
+            problem = f"{where(int(wrong[0]))} has {cell} in column {_quoted(self.name)}, which is no count"
+            if self.name.isdecimal() and not self.dtype:  # an array has no names to say kinds by
+                raise DataError(
+                    f"{problem}: correct it, or train on a table that names the column and say it is a number"
+                )
+            raise KindError(problem, "correct it, or train with {number}", self.name)
 
     def decode(self, cells: Numbers) -> Array:
         """Numbers as cells again, (n,): levels, rounded where every number was whole; missing ones stay NaN or None."""
