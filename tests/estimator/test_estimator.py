@@ -355,7 +355,9 @@ def test_missing_cells_are_refused_in_words_where_the_model_has_learned_none(fit
     with pytest.raises(ValueError, match=place.format('"c"') + complete):
         named.score(pd.DataFrame(holed, columns=list("abcde")))
     signals = quick(network=SMALL_CONV[2]).fit(SIGNALS)
-    with pytest.raises(ValueError, match="NaN: row 4 .* has a missing value; fill it first: missing cells are learned"):
+    with pytest.raises(
+        ValueError, match=r"NaN: row 4 .* has a missing value; fill it first: missing cells are learned"
+    ):
         signals.transform(np.where(SIGNALS[3, 1, 2] == SIGNALS, np.nan, SIGNALS))
     with pytest.raises(ValueError, match="infinity"):
         fitted.transform(np.where(X[3, 2] == X, np.inf, X))
@@ -513,7 +515,18 @@ def test_a_run_knows_its_best_epoch_and_that_its_length_was_chosen(tmp_path, cap
     np.save(tmp_path / "x.npy", X)
     settings = ["--network", "mlp:hidden=8", "--latent-dim", "2", "--batch-size", "18", "--lr", "0.05"]
     with pytest.raises(SystemExit) as ended:
-        main(["train", str(tmp_path / "x.npy"), *settings, "--threads", "1", "--no-figures", "--out", str(tmp_path / "run")])
+        main(
+            [
+                "train",
+                str(tmp_path / "x.npy"),
+                *settings,
+                "--threads",
+                "1",
+                "--no-figures",
+                "--out",
+                str(tmp_path / "run"),
+            ]
+        )
     assert ended.value.code == 0, capsys.readouterr()
     loaded = load(tmp_path / "run")
     assert (loaded.max_epochs, loaded.patience) == ("auto", "auto")  # watched every 6 epochs

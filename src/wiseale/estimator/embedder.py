@@ -79,10 +79,8 @@ class Embedder:
         library = library_of(batch)
         named = bool(library) or isinstance(batch, Mapping)
         n = len(next(iter(batch.values()), ())) if named and not library else len(batch)
-        if n == 0:
-            codes = np.empty((0, len(self.columns)), np.float32)
-        else:
-            codes = self._codes(self._features(batch, library) if named else batch)
+        rows = self._features(batch, library) if named and n else batch
+        codes: Array = self._codes(rows) if n else np.empty((0, len(self.columns)), np.float32)
         if not named:
             return codes
         made = {name: codes[:, k] for k, name in enumerate(self.columns)}

@@ -133,7 +133,7 @@ class AutoEncoder(ChecksInput, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         self._adopt(Codec(fitted.model, fitted.model_config), fitted.summary)
         self.history_ = fitted.history
         self.n_epochs_ = len(fitted.history)
-        self.best_epoch_ = fitted.best_epoch
+        self.best_epoch_: int | None = fitted.best_epoch
         self.seed_ = fitted.chosen.seed
         if fitted.collapse:
             warnings.warn(fitted.collapse, CollapseWarning, stacklevel=2)

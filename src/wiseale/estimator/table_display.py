@@ -1,4 +1,4 @@
-"""Columns of different kinds in displays: levels by name, and by their probabilities where only numbers can be shown."""
+"""Columns of different kinds in displays: levels by name, or as probabilities where only numbers can be shown."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def levels_of(codec: Codec, cells: Floats) -> Levels:
 
 @torch.no_grad()
 def decoded_entries(codec: Codec, cells: Floats, codes: Floats) -> Entries:
-    """The codes (…, latent_dim) decoded; which levels are shown and what varies how much is that of the cells (n, C)."""
+    """The codes (…, latent_dim) decoded; the levels shown and the standard deviations are those of the cells (n, C)."""
     one = _encoded(codec, cells)
     entries = table_entries(one, cells)
     z = torch.from_numpy(codes.reshape(-1, codes.shape[-1])).to(next(codec.model.parameters()))
