@@ -25,7 +25,9 @@ def frame():
 @pytest.fixture(scope="module")
 def model(tmp_path_factory, frame):
     path = tmp_path_factory.mktemp("model") / "model"
-    AutoEncoder(latent_dim=2, network="mlp:hidden=8", max_epochs=1, random_state=0).fit(frame[COLUMNS]).save(path)
+    AutoEncoder(latent_dim=2, network="mlp:hidden=8", max_epochs=5, lr=0.01, random_state=0).fit(frame[COLUMNS]).save(
+        path
+    )
     return path
 
 
@@ -70,7 +72,7 @@ def test_an_empty_batch_has_the_same_columns(model, frame):
 def test_a_model_that_is_saved_again_is_loaded_again(tmp_path, frame):
     embed = Embedder(tmp_path / "model")
     for seed in range(2):
-        fitted = AutoEncoder(network="mlp:hidden=8", max_epochs=1, random_state=seed).fit(frame[COLUMNS])
+        fitted = AutoEncoder(network="mlp:hidden=8", max_epochs=5, lr=0.01, random_state=seed).fit(frame[COLUMNS])
         fitted.save(tmp_path / "model")
         expected = fitted.transform(frame[COLUMNS]).astype(np.float32)
         np.testing.assert_array_equal(embed(frame)[["z0", "z1"]].to_numpy(), expected)
