@@ -20,7 +20,7 @@ from wiseale.likelihoods import TableFamily
 from wiseale.models.inference import Codec, open_codec
 from wiseale.models.places import HUB, locate
 from wiseale.networks.model import IdentityStandardizer, Model
-from wiseale.runs.checkpoint import read_state
+from wiseale.runs.checkpoint import read_state, saved_checkpoints
 from wiseale.runs.directory import RunDirectory
 from wiseale.runs.record import RunRecord
 
@@ -111,11 +111,11 @@ def _of_training(record: RunRecord) -> dict[str, Any]:
 
 def _best_epoch(run: RunDirectory) -> int | None:
     """The epoch whose weights were kept; None where the run's last checkpoint has been removed."""
-    newest = max(run.checkpoints.glob("[0-9]*"), default=None)
-    try:
-        progress = read_state(newest).progress if newest else None
-    except ModelFileError:
+    newest = next(iter(saved_checkpoints(run.checkpoints)), None)
+    if newest is None:
         return None
-    if progress is None:
+    try:
+        progress = read_state(newest).progress
+    except ModelFileError:
         return None
     return progress.epoch if progress.best_loss is None else progress.best_epoch

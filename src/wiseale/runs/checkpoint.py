@@ -50,7 +50,7 @@ def save_checkpoint(directory: Path, saved: Snapshot) -> Path:
         (temporary / STATE).write_text(to_json(saved.state), encoding="utf-8")
 
     write_directory(target, fill)
-    for old in _checkpoints(directory)[_KEPT:]:
+    for old in saved_checkpoints(directory)[_KEPT:]:
         shutil.rmtree(old)
     return target
 
@@ -62,7 +62,7 @@ def load_newest(directory: Path, learner: Learner, check: Callable[[History], No
     intact while its history is damaged is refused: starting again from step 0 would discard them.
     """
     intact = False
-    for path in _checkpoints(directory):
+    for path in saved_checkpoints(directory):
         try:
             verify_directory(path, (WEIGHTS, OPTIMIZER, STATE))
             saved = read_state(path)
@@ -103,7 +103,7 @@ def read_state(path: Path) -> SavedState:
 
 def newest_history(directory: Path) -> History | None:
     """The history in the newest checkpoint; None where there is no intact one, or it is of an earlier version."""
-    for path in _checkpoints(directory)[:1]:
+    for path in saved_checkpoints(directory)[:1]:
         try:
             verify_file(path, STATE, read_manifest(path, (STATE,)))
             return read_state(path).history
@@ -129,8 +129,8 @@ def load_checkpoint(path: Path, learner: Learner) -> None:
     learner.best = read_tensors(path / BEST) if has_best else None
 
 
-def _checkpoints(directory: Path) -> list[Path]:
-    """Checkpoints, newest first."""
+def saved_checkpoints(directory: Path) -> list[Path]:
+    """The checkpoints in a folder, newest first."""
     if not directory.is_dir():
         return []
     found = (path for path in directory.iterdir() if path.name.isdecimal() and path.name.isascii())
