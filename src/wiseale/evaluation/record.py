@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Self
 
 from wiseale.evaluation.findings import Measures
-from wiseale.models.collapse import CodeUse
+from wiseale.models.collapse import ENOUGH_ROWS, CodeUse
 from wiseale.platform.json_files import parse_table, record, sealed, unseal
 
 
@@ -31,9 +31,9 @@ class Evaluation:
 
     @property
     def code_use(self) -> CodeUse | None:
-        """How much the codes say about x; None where there were too few rows."""
+        """How much the codes say about x; None where there were too few rows, as for the information in them."""
         units, information = (self.measures.get(name) for name in ("active_units", "mutual_information"))
-        return None if units is None else CodeUse(int(units), information)
+        return None if units is None else CodeUse(int(units), information if self.n_eval >= ENOUGH_ROWS else None)
 
     def to_json(self) -> str:
         """The text of evaluation.json."""

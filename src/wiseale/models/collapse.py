@@ -22,6 +22,9 @@ ACTIVE_VARIANCE = 0.01
 LEAST_INFORMATION = 0.1
 """Nats of mutual information below which a model counts as collapsed."""
 
+ENOUGH_ROWS = 200
+"""Rows from which collapse is judged by their mutual information: with fewer its estimate is too noisy."""
+
 ROWS = 1000
 """Rows that :func:`code_use_of` reads at the most: the mutual information costs their square."""
 

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from wiseale.models.collapse import ROWS, CodeUse, code_use_of
+from wiseale.models.collapse import ENOUGH_ROWS, ROWS, CodeUse, code_use_of
 from wiseale.randomness import shuffled
 from wiseale.training.setup import Work
-
-ENOUGH_HELD_OUT = 200
-"""Held-out rows from which the use of the codes is measured on them; with fewer, training rows serve."""
 
 
 def final_code_use(work: Work) -> CodeUse | None:
     """How much the trained model's codes say about x, on at most 1,000 rows, drawn at random.
 
-    None where all of these rows are the same.
+    Held-out rows where there are enough, otherwise training rows; None where all of them are the same.
     """
-    enough = work.held_out is not None and len(work.held_out) >= ENOUGH_HELD_OUT
+    enough = work.held_out is not None and len(work.held_out) >= ENOUGH_ROWS
     rows = work.held_out if enough and work.held_out is not None else work.train
-    x = rows.read(shuffled(len(rows), work.plan.seed, "evaluate")[:ROWS])
+    x = rows.read(shuffled(len(rows), work.plan.seed, "evaluate")[:ROWS].sort().values)
     if bool((x == x[:1]).all()):  # one row, or copies of it: there is nothing to encode
         return None
     return code_use_of(work.learner.model, x, work.plan.seed)
