@@ -14,9 +14,7 @@ def weights_table(rows: Sequence[RunRow], condition: Condition) -> Table:
     """WiSE-ALE at weight w beside β-VAE with β = w."""
     lines = []
     for one in compare_weights(rows, condition):
-        means = [
-            f"{fmean(a):.4g} / {fmean(b):.4g}" if a and b else "-" for a, b in zip(one.ours, one.theirs, strict=True)
-        ]
+        means = [f"{_mean(a)} / {_mean(b)}" if a and b else "-" for a, b in zip(one.ours, one.theirs, strict=True)]
         differences = [str(d) for d in one.differences] if one.differences else ["-", "-"]
         lines.append((f"{one.weight:g}", one.rival, means[0], differences[0], means[1], differences[1], one.verdict))
     columns = ("w", "beside", "reconstruction", "difference", "aggregate KL", "difference", "verdict")
@@ -25,3 +23,9 @@ def weights_table(rows: Sequence[RunRow], condition: Condition) -> Table:
         "this table hold jointly with 95 % (Bonferroni). Less is better in both."
     )
     return Table(f"weights_{condition.experiment}", columns, tuple(lines), caption)
+
+
+def _mean(values: Sequence[float]) -> str:
+    """Four digits, and of a large number at least one after the point: 239, 11341.7."""
+    mean = fmean(values)
+    return f"{mean:.4g}" if abs(mean) < 1000 else f"{mean:.1f}"
