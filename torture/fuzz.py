@@ -41,16 +41,26 @@ def _file(name: str, data: bytes, folder: Path) -> Path:
     return path
 
 
-def _settings(data: bytes, folder: Path) -> object:
-    from wiseale.config import TrainConfig, from_values, read_file
+def _settings_in(name: str) -> Callable[[bytes, Path], object]:
+    """A reader of settings in a file of this name."""
 
-    return from_values(TrainConfig, read_file(_file("settings.json", data, folder)))
+    def read(data: bytes, folder: Path) -> object:
+        from wiseale.config import TrainConfig, from_values, read_file
+
+        return from_values(TrainConfig, read_file(_file(name, data, folder)))
+
+    return read
 
 
-def _toml(data: bytes, folder: Path) -> object:
-    from wiseale.config import TrainConfig, from_values, read_file
+def _rows_in(name: str) -> Callable[[bytes, Path], object]:
+    """A reader of data in a file of this name."""
 
-    return from_values(TrainConfig, read_file(_file("settings.toml", data, folder)))
+    def read(data: bytes, folder: Path) -> object:
+        from wiseale.data.source import load_path
+
+        return load_path(str(_file(name, data, folder)))
+
+    return read
 
 
 def _specs(data: bytes, folder: Path) -> object:
@@ -61,29 +71,11 @@ def _specs(data: bytes, folder: Path) -> object:
     return build(kinds[data[0] % len(kinds)] if data else kinds[0], text)
 
 
-def _csv(data: bytes, folder: Path) -> object:
-    from wiseale.data.source import load_path
-
-    return load_path(str(_file("rows.csv", data, folder)))
-
-
 def _csv_settings(data: bytes, folder: Path) -> object:
     from wiseale.data.source import load_path
 
     rows = _file("fixed.csv", b"a,b,c\n" + b"1,x,2020-01-01\n2,y,\n3,x,5\n,z,1\n" * 4, folder)
     return load_path(f"{rows}:{data.decode(errors='replace')}")
-
-
-def _npy(data: bytes, folder: Path) -> object:
-    from wiseale.data.source import load_path
-
-    return load_path(str(_file("rows.npy", data, folder)))
-
-
-def _npz(data: bytes, folder: Path) -> object:
-    from wiseale.data.source import load_path
-
-    return load_path(str(_file("rows.npz", data, folder)))
 
 
 def _idx(data: bytes, folder: Path) -> object:
@@ -187,8 +179,16 @@ def _npz_seeds(folder: Path) -> Sequence[bytes]:
 
 
 TARGETS = {
-    "settings": Target(_settings, "wiseale.config", _given(b'{"data": "sine:n=50", "lr": 0.001, "patience": "auto"}')),
-    "toml": Target(_toml, "wiseale.config", _given(b'data = "sine:n=50"\nlr = 1e-3\nthreads = "auto"\n')),
+    "settings": Target(
+        _settings_in("settings.json"),
+        "wiseale.config",
+        _given(b'{"data": "sine:n=50", "lr": 0.001, "patience": "auto"}'),
+    ),
+    "toml": Target(
+        _settings_in("settings.toml"),
+        "wiseale.config",
+        _given(b'data = "sine:n=50"\nlr = 1e-3\nthreads = "auto"\n'),
+    ),
     "specs": Target(
         _specs,
         "wiseale.objectives",
@@ -198,7 +198,7 @@ TARGETS = {
         ),
     ),
     "csv": Target(
-        _csv,
+        _rows_in("rows.csv"),
         "wiseale.data.tables.csv_table",
         _given(
             *(b"a,b,c\n" + b"1,2.5,x\n3,,y\n" * 5, b"x;y\n" + b"1;2\n3;4\n" * 5),
@@ -211,8 +211,8 @@ TARGETS = {
         _given(b"columns=a,b", b"kinds=a:count,b:category,c:ignore,missing=learn", b"labels=b,drop=c,unseen=other"),
     ),
     "kinds": Target(_kinds, "wiseale.data.tables.kinds", _given(b"price:number,colour:category,id:ignore,a*:count")),
-    "npy": Target(_npy, "wiseale.data.arrays", _npy_seeds),
-    "npz": Target(_npz, "wiseale.data.arrays", _npz_seeds),
+    "npy": Target(_rows_in("rows.npy"), "wiseale.data.arrays", _npy_seeds),
+    "npz": Target(_rows_in("rows.npz"), "wiseale.data.arrays", _npz_seeds),
     "idx": Target(_idx, "wiseale.data.sets.idx", _given(b"\0\0\10\3" + b"\0\0\0\2" * 3 + bytes(8))),
     "pack": Target(_pack, "wiseale.data.packs.manifest", _pack_seeds),
     "model": Target(_model, "wiseale.models.model_file", _model_seeds),
@@ -232,6 +232,7 @@ def main() -> int:
         parser.error(f"unknown target {min(unknown)!r} (known: {', '.join(TARGETS)})")
     names = asked.targets or list(TARGETS)
     if asked.input:
+        asked.folder.mkdir(parents=True, exist_ok=True)
         print(TARGETS[names[0]].read(asked.input.read_bytes(), asked.folder))
         return 0
     faults = 0
