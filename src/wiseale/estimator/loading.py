@@ -12,6 +12,7 @@ from wiseale.config import parse_spec
 from wiseale.data.dataset import Scaling
 from wiseale.data.defaults import Length, choose_length
 from wiseale.data.source import split_path
+from wiseale.data.tables.columns import counted_names
 from wiseale.errors import ModelFileError
 from wiseale.estimator.estimator import AutoEncoder
 from wiseale.estimator.fit import flatten
@@ -58,9 +59,9 @@ def load(path: str | os.PathLike[str], sha256: str | None = None) -> AutoEncoder
     estimator._adopt(codec, f"rows of shape {model_config.x_shape}, read from {place}")
     ignored = _ignored(codec)
     estimator.n_features_in_ = model_config.x_shape[0] + len(ignored)
-    counted = tuple(str(i + 1) for i in range(len(model_config.columns)))  # a file without a header: numbers, not names
-    if model_config.columns and model_config.columns != counted:
-        estimator.feature_names_in_ = np.array([*model_config.columns, *ignored], dtype=object)
+    columns = model_config.columns
+    if columns and columns != counted_names(len(columns)):  # a file without a header has numbers, not names
+        estimator.feature_names_in_ = np.array([*columns, *ignored], dtype=object)
     estimator.seed_, estimator.history_, estimator.best_epoch_ = 0, [], None
     if (directory / "model").is_dir():
         run = RunDirectory.open(directory)

@@ -12,7 +12,7 @@ import numpy as np
 
 from wiseale.data.dataset import Array
 from wiseale.data.tables.blocks import gather
-from wiseale.data.tables.columns import Selection
+from wiseale.data.tables.columns import Selection, counted_names
 from wiseale.data.tables.frames import frame_names, library_of, raw_blocks, select_all, write_frame
 from wiseale.data.tables.kinds import choose_counts, parse_kinds
 from wiseale.data.tables.mixed import encoded, learn_schema
@@ -73,7 +73,7 @@ def pick(X: Any, names: tuple[str, ...]) -> Any:
 
 def has_names(schema: TableSchema) -> bool:
     """Whether columns are found by name: not where the model was fitted on an array, whose columns are 1, 2, …."""
-    return bool(schema.frame) or schema.names != tuple(str(i + 1) for i in range(len(schema.columns)))
+    return bool(schema.frame) or schema.names != counted_names(len(schema.columns))
 
 
 def _positions(X: Any, schema: TableSchema) -> tuple[int, ...]:

@@ -13,6 +13,7 @@ from wiseale.data.array_output import ArrayOutput, Field
 from wiseale.data.dataset import Array
 from wiseale.data.source import file_reader, split_path
 from wiseale.data.stream import CellStream, RowStream, cell_stream, open_rows
+from wiseale.data.tables.columns import counted_names
 from wiseale.data.tables.schema import Column, TableSchema, Unseen
 from wiseale.data.tables.table import TableFile
 from wiseale.errors import DataError
@@ -58,7 +59,7 @@ def open_cells(codec: Codec, spec: str, unseen: Unseen | None = None) -> CellStr
         raise DataError(f"the model takes rows of shape {made_of.x_shape}, not tables")
     table = made_of.table
     if table is None:
-        names = made_of.columns or tuple(str(i + 1) for i in range(made_of.x_shape[0]))
+        names = made_of.columns or counted_names(made_of.x_shape[0])
         table = TableSchema(tuple(Column(name, "number") for name in names))
     return cell_stream(reader, path, table, unseen)
 

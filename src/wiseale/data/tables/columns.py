@@ -34,6 +34,15 @@ class Selection:
         return ",".join(safe)
 
 
+def counted_names(count: int) -> tuple[str, ...]:
+    """The names of columns that have none of their own.
+
+    >>> counted_names(3)
+    ('1', '2', '3')
+    """
+    return tuple(str(i + 1) for i in range(count))
+
+
 def select(
     file: str, names: Sequence[str], columns: Sequence[str], drop: Sequence[str], labels: Sequence[str]
 ) -> Selection:

@@ -7,6 +7,7 @@ import io
 from dataclasses import dataclass
 from pathlib import Path
 
+from wiseale.data.tables.columns import counted_names
 from wiseale.errors import DataError
 
 _SEPARATORS = {"tab": "\t", "semicolon": ";", "bar": "|", "comma": ","}  # the rarer inside cells, the more preferred
@@ -41,7 +42,7 @@ def find_form(path: Path, separator: str, header: str, decimal: str) -> Form:
     rows = _rows(sample, _SEPARATORS[separator])
     first, second = rows[0], rows[1] if len(rows) > 1 else []
     named = _guess_header(path.name, first, second, decimal) if header == "auto" else header == "true"
-    names = tuple(" ".join(cell.split()) for cell in first) if named else tuple(str(i + 1) for i in range(len(first)))
+    names = tuple(" ".join(cell.split()) for cell in first) if named else counted_names(len(first))
     return Form(_SEPARATORS[separator], names, named, decimal)
 
 
