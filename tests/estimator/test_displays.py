@@ -8,6 +8,7 @@ import matplotlib
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 matplotlib.use("agg")
 import matplotlib.pyplot as plt
@@ -189,7 +190,15 @@ def test_displays_of_an_estimator_that_answers_in_frames(mixed, display):
     plain = pd.DataFrame(DATA["table"], columns=list("abcde")).assign(e=DATA["table"][:, 4] > 3)
     other = AutoEncoder(network="mlp:hidden=8", max_epochs=1, random_state=0).fit(plain)
     for table, fitted in ((x, copy.deepcopy(est)), (plain, other)):
-        display.from_estimator(fitted.set_output(transform="pandas"), table).figure_.draw_without_rendering()
+        arrays = display.from_estimator(fitted, table).figure_
+        frames = display.from_estimator(fitted.set_output(transform="pandas"), table).figure_
+        assert np.array_equal(*(_pixels(figure) for figure in (arrays, frames)))
+
+
+def _pixels(figure):
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    return np.asarray(canvas.buffer_rgba())
 
 
 def test_a_loaded_model_is_displayed_alike(fitted, tmp_path):
