@@ -5,12 +5,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.cli.commands import run
 from tests.experiments.rows import PAPER, SMALL, both, row, seeds
 
 from wiseale.errors import RunError
 from wiseale.experiments import systems as s
+from wiseale.experiments.comparison import Result
 from wiseale.experiments.paper.evidence import conditions_of, evidence_of, values_of
-from wiseale.experiments.paper.figure_arrays import FigureArrays, SystemArrays
+from wiseale.experiments.paper.figure_arrays import FigureArrays, SystemArrays, collect_arrays
 from wiseale.experiments.paper.run_rows import merge, read_rows, write_rows
 from wiseale.experiments.paper.sweep import compare_weights
 from wiseale.report.choosing import fill_in, table_of
@@ -161,3 +163,23 @@ def test_arrays_of_figures_survive_the_file(shape, tmp_path):
     assert found.systems["β-VAE"].sigma is None
     np.testing.assert_allclose(found.x, x, atol=1 / 500)
     np.testing.assert_allclose(found.systems["AEVB"].sigma, mu, atol=2e-3)
+
+
+def test_arrays_of_later_directories_join_those_of_the_same_seed(tmp_path, capsys):
+    """Runs of one experiment made in several directories end up in one figure."""
+    settings = ["--network", "mlp:hidden=4", "--max-epochs", "1", "--threads", "1"]
+    results = {}
+    for system, seed in ((s.AEVB, 1), (s.WISE_ALE, 1), (s.BETA_VAE, 0)):
+        out = tmp_path / f"{system.folder}-{seed}"
+        command = ["train", "sine:n=100,n_test=40", "--objective", system.objective, "--seed", str(seed)]
+        assert run(capsys, *command, *settings, "--out", out)[0] == 0
+        results[system.name] = Result(system, seed, out)
+    first = collect_arrays([results[s.AEVB.name]], "key", reconstructions=True)
+    joined = collect_arrays([results[s.WISE_ALE.name]], "key", reconstructions=True, before=first)
+    assert (joined.seed, list(joined.systems)) == (1, [s.WISE_ALE.name, s.AEVB.name])
+    np.testing.assert_array_equal(joined.x, first.x)
+    np.testing.assert_array_equal(joined.systems[s.AEVB.name].x_hat, first.systems[s.AEVB.name].x_hat)
+    of_another_seed = [results[s.BETA_VAE.name]]
+    assert collect_arrays(of_another_seed, "key", reconstructions=True, before=joined) is joined
+    other = collect_arrays(of_another_seed, "other", reconstructions=True, before=joined)
+    assert (other.condition, other.seed, list(other.systems)) == ("other", 0, [s.BETA_VAE.name])

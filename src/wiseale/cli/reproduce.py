@@ -9,6 +9,7 @@ import click
 
 from wiseale import registry
 from wiseale.cli.options import cluster_option, spelled_as_options
+from wiseale.errors import ConfigError
 from wiseale.experiments.paper.scales import SCALES, Scale
 
 TRAINED = tuple(registry.EXPERIMENTS)
@@ -22,6 +23,9 @@ TRAINED = tuple(registry.EXPERIMENTS)
 @click.option("--workers", type=click.IntRange(1), help="runs at the same time [default: one per core]")
 @cluster_option
 @click.option("--limit-minutes", type=click.FloatRange(0, min_open=True), help="stop then; a later call continues")
+@click.option("--only", multiple=True, metavar="TEXT", help="only runs whose name contains this; may be repeated")
+@click.option("--seeds", type=click.IntRange(1), help="seeds of each system [default: the scale's]")
+@click.option("--known", type=click.Path(path_type=Path), help="a runs.csv: runs that have a row in it are left out")
 @click.option("--list", "listed", is_flag=True, help="only print the runs in their order, and the next step of each")
 @click.option("--logger", help=f"also write every run's metrics for {', '.join(registry.names('logger'))}")
 def command(
@@ -32,15 +36,19 @@ def command(
     workers: int | None,
     cluster: str | None,
     limit_minutes: float | None,
+    only: tuple[str, ...],
+    seeds: int | None,
+    known: Path | None,
     listed: bool,
     logger: str | None,
 ) -> int:
     """Run the paper's experiments with their controls, judge its claims, and write a report.
 
     Called again, it does only what is missing; called by several machines on one shared directory, they share the runs.
-    The runs that decide most come first.
-    smoke: minutes for all, a
-    rehearsal; small: about a quarter of an hour each on two cores; paper: the published sizes, with more controls.
+    The runs that decide most come first; --only, --seeds and --known choose others, and --list shows which.
+
+    smoke: minutes for all, a rehearsal; small: about a quarter of an hour each on two cores; paper: the published
+    sizes, with more controls.
     """
     import math
 
@@ -50,7 +58,9 @@ def command(
     from wiseale.cli.present import print_failures
     from wiseale.experiments.bounds.toy import run_toy
     from wiseale.experiments.comparison import default_workers
+    from wiseale.experiments.paper.choice import Choice
     from wiseale.experiments.paper.reproduction import keep_request, plan_runs, run_experiments
+    from wiseale.experiments.paper.run_rows import read_rows
     from wiseale.platform.locks import exclusive_lock
     from wiseale.processes.engines import open_engine
     from wiseale.report.directory import reproduction_page
@@ -62,8 +72,13 @@ def command(
     size = cast(Scale, scale)
     names = TRAINED if name == "all" else (name,) if name in TRAINED else ()
     console = Console(highlight=False, soft_wrap=True)
+    choice = Choice(only, seeds, tuple(read_rows(known)) if known else ())
+    every = plan_runs(names, size, out, data_root).jobs
+    if only and every and not plan_runs(names, size, out, data_root, choice=Choice(only, seeds)).jobs:
+        asked = " ".join(f"--only {part!r}" for part in only)
+        raise ConfigError(f"{asked} leaves no run: give a part of a name, such as {every[0].name!r}")
     if listed:
-        for number, job in enumerate(plan_runs(names, size, out, data_root).jobs, 1):
+        for number, job in enumerate(plan_runs(names, size, out, data_root, choice=choice).jobs, 1):
             console.print(f"{number} {job.name}: {job.next_step}", markup=False)
         return 0
     keep_request(out, size)
@@ -75,9 +90,10 @@ def command(
         open_engine(cluster, workers or default_workers()) as engine,
         job_board(console) as board,
     ):
-        outcomes, failures = run_experiments(names, size, out, data_root, engine, board.show, logger, limit)
+        outcomes, failures, left = run_experiments(
+            names, size, out, data_root, engine, board.show, logger, limit, choice
+        )
     print_failures(failures, console)
-    left = sum(len(outcome.unfinished) for outcome in outcomes.values()) - len(failures)
     if left:
         console.print(f"stopped after {limit_minutes:g} minutes, {left} runs to go: call again to continue")
     for outcome in outcomes.values():

@@ -28,6 +28,7 @@ from wiseale.processes.engines import Engine
 from wiseale.runs.directory import RunDirectory, read
 from wiseale.training.records import EpochRecord
 
+COMPARISON = "comparison.json"
 _MOST_SEEDS = 10_000
 
 
@@ -112,7 +113,7 @@ class Comparison:
             "seeds": self.seeds,
             "evaluate_rows": self.evaluate_rows,
         }
-        path = self.out / "comparison.json"
+        path = self.out / COMPARISON
         if path.exists():
             if replace(read_comparison(self.out).base, logger=None) != replace(self.base, logger=None):
                 raise RunError(f"{self.out} holds a comparison with other settings: choose another --out")
@@ -132,7 +133,7 @@ def default_workers(processes: int = 1) -> int:
 
 def read_comparison(out: Path) -> Comparison:
     """The comparison kept in a directory."""
-    path = out / "comparison.json"
+    path = out / COMPARISON
     if not path.exists():
         raise RunError(f"{out} holds no comparison: make one with `wiseale compare`")
     try:
@@ -147,7 +148,7 @@ def read_comparison(out: Path) -> Comparison:
 
 @dataclass(frozen=True)
 class _Request:
-    """The content of comparison.json."""
+    """The content of the comparison's file."""
 
     base: dict[str, Any]
     systems: tuple[System, ...]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from wiseale.errors import WiseAleError
 from wiseale.evaluation.record import Evaluation
-from wiseale.experiments.comparison import Comparison, Estimate, System, estimate, read_comparison
+from wiseale.experiments.comparison import COMPARISON, Comparison, Estimate, System, estimate, read_comparison
 from wiseale.runs.directory import RunDirectory, read
 
 
@@ -59,7 +59,7 @@ def _place(run: RunDirectory | None) -> _Place | None:
     if run is None or len(run.path.parents) < 3:
         return None
     out = run.path.parents[2]
-    if not (out / "comparison.json").is_file():
+    if not (out / COMPARISON).is_file():
         return None
     try:
         comparison = read_comparison(out)

@@ -13,7 +13,7 @@ from wiseale.data import Dataset, Rows, load_dataset
 from wiseale.data.dataset import Progress
 from wiseale.errors import DataError, RunError
 from wiseale.evaluation.encoded import read_as_cells
-from wiseale.experiments.comparison import read_comparison
+from wiseale.experiments.comparison import COMPARISON, read_comparison
 from wiseale.models.inference import Codec, Codes, open_codec
 from wiseale.randomness import shuffled
 from wiseale.runs.directory import RunDirectory
@@ -78,7 +78,7 @@ def expand(paths: Sequence[Path]) -> list[Path]:
     """Runs and models as given; a comparison stands for the first seed of each of its systems."""
     found: list[Path] = []
     for path in paths:
-        if (path / "comparison.json").is_file():
+        if (path / COMPARISON).is_file():
             comparison = read_comparison(path)
             runs = [comparison.run_path(system, comparison.base.seed) for system in comparison.systems]
             found += [run for run in runs if (run / "model").is_dir()]

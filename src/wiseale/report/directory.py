@@ -6,7 +6,7 @@ from pathlib import Path
 
 from wiseale.errors import RunError
 from wiseale.experiments.bounds.toy import ToyResult, read_toy
-from wiseale.experiments.comparison import read_comparison, summarize
+from wiseale.experiments.comparison import COMPARISON, read_comparison, summarize
 from wiseale.experiments.gallery import draw_all
 from wiseale.experiments.paper.claims import Verdict, judge
 from wiseale.experiments.paper.reproduction import REQUEST, read_reproduction
@@ -23,7 +23,7 @@ def document_of(path: Path) -> Document:
     """The report of a reproduction, a comparison, a search or a run."""
     if (path / REQUEST).exists():
         return reproduction_page(path)[0]
-    if (path / "comparison.json").exists():
+    if (path / COMPARISON).exists():
         return comparison_page(path)
     if (path / SEARCH).exists():
         return search_document(path)

@@ -71,17 +71,21 @@ class FigureArrays:
 
 
 @torch.no_grad()
-def collect_arrays(results: Sequence[Result], condition: str, reconstructions: bool) -> FigureArrays | None:
-    """The arrays of the lowest seed's runs of the shown systems; None where none of them has finished.
+def collect_arrays(
+    results: Sequence[Result], condition: str, reconstructions: bool, before: FigureArrays | None = None
+) -> FigureArrays | None:
+    """The arrays of the shown systems' runs with the lowest seed; None where none of them has finished.
 
+    Arrays collected ``before`` under the same condition fix the seed: its runs are added to them, or replace their own.
     Without ``reconstructions`` no row of the data is kept, and x and x_hat have length 0.
     """
     names = [system.name for system in SHOWN]
-    known = [result for result in results if result.system.name in names]
-    if not known:
-        return None
-    seed = min(result.seed for result in known)
-    runs = {result.system.name: result for result in known if result.seed == seed}
+    before = before if before is not None and before.condition == condition else None
+    seeds = [result.seed for result in results if result.system.name in names]
+    seed = before.seed if before else min(seeds, default=None)
+    runs = {result.system.name: result for result in results if result.system.name in names and result.seed == seed}
+    if seed is None or not runs:
+        return before
     models = {name: encode_run(runs[name].path, most=_MOST_ROWS) for name in names if name in runs}
     some = next(iter(models.values()))
     chosen = spread_rows(some)[: None if reconstructions else 0]
@@ -89,7 +93,9 @@ def collect_arrays(results: Sequence[Result], condition: str, reconstructions: b
     for name, one in models.items():
         x_hat = shown(one, one.model.decode(one.posterior.mu[chosen]).mean)
         arrays[name] = SystemArrays(x_hat, *_batch(one))
-    return FigureArrays(condition, seed, shown(some, some.read(chosen)), arrays)
+    together = {**before.systems, **arrays} if before else arrays
+    in_order = {name: together[name] for name in names if name in together}
+    return FigureArrays(condition, seed, shown(some, some.read(chosen)), in_order)
 
 
 def _batch(one: Encoded) -> tuple[Values, Values | None]:

@@ -10,9 +10,10 @@ from typing import Any
 
 from wiseale import registry
 from wiseale.errors import RunError
-from wiseale.experiments.comparison import Comparison, Result, Summary, read_comparison, summarize
+from wiseale.experiments.comparison import COMPARISON, Comparison, Result, Summary, read_comparison, summarize
 from wiseale.experiments.job import Job
 from wiseale.experiments.jobs import Failure, Show, run_jobs
+from wiseale.experiments.paper.choice import ALL_RUNS, Choice
 from wiseale.experiments.paper.evidence import Evidence, evidence_of
 from wiseale.experiments.paper.reproduce import Experiment
 from wiseale.experiments.paper.run_rows import RUNS, RunRow, merge, row_of, write_rows
@@ -95,13 +96,14 @@ def run_experiments(
     show: Show,
     logger: str | None = None,
     limit: float = math.inf,
-) -> tuple[dict[str, Outcome], list[Failure]]:
+    choice: Choice = ALL_RUNS,
+) -> tuple[dict[str, Outcome], list[Failure], int]:
     """Train and evaluate what is missing of the experiments, by priority over all of them, and write ``runs.csv``.
 
     After ``limit`` seconds, or when interrupted, unfinished runs are left to a later call. Returns what has come of
-    each experiment, and the runs that failed.
+    each experiment, the runs that failed, and how many of the chosen runs are left to do.
     """
-    planned = plan_runs(names, scale, out, data_root, logger)
+    planned = plan_runs(names, scale, out, data_root, logger, choice)
     for name in names:
         note, comparisons = planned.notes.get(name), planned.comparisons[name]
         keep_request(out, scale, {} if note is None else {name: note})
@@ -113,12 +115,13 @@ def run_experiments(
         found = read_reproduction(out)
         if rows := found.rows():
             write_rows(out / RUNS, rows)
-    return {name: found.outcomes[name] for name in names}, failures
+    left = sum(not job.done for job in planned.jobs) - len(failures)
+    return {name: found.outcomes[name] for name in names}, failures, left
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The comparisons of each experiment, what must be said of its data, and all runs, most important first."""
+    """The comparisons of each experiment, what must be said of its data, and the chosen runs, most important first."""
 
     comparisons: Mapping[str, Sequence[Comparison]]
     notes: Mapping[str, str]
@@ -126,9 +129,14 @@ class Plan:
 
 
 def plan_runs(
-    names: Sequence[str], scale: Scale, out: Path, data_root: Path | None = None, logger: str | None = None
+    names: Sequence[str],
+    scale: Scale,
+    out: Path,
+    data_root: Path | None = None,
+    logger: str | None = None,
+    choice: Choice = ALL_RUNS,
 ) -> Plan:
-    """All runs of the experiments at a scale, done or not; none of an experiment whose data is missing."""
+    """The chosen runs of the experiments at a scale, done or not; none of an experiment whose data is missing."""
     common: dict[str, Any] = {"data_root": str(data_root) if data_root else None, "logger": logger}
     comparisons: dict[str, Sequence[Comparison]] = {}
     notes: dict[str, str] = {}
@@ -138,15 +146,26 @@ def plan_runs(
         data = experiment.choose_data(data_root or default_data_root())
         notes |= {} if data.note is None else {name: data.note}
         made = experiment.comparisons(scale, out / name, data.spec, **common) if not data.skip else []
+        made = [replace(comparison, seeds=_seeds(comparison, choice)) for comparison in made]
         comparisons[name] = made
         for priority, job in experiment.jobs(scale, made) if made else []:
-            jobs.append((priority, replace(job, name=f"{name}: {_in_folder(job, out / name)}{job.name}")))
+            control = _control(job, out / name)
+            named = replace(job, name=f"{name}: {control}{', ' if control else ''}{job.name}")
+            if choice.includes(named, (name, scale, control)):
+                jobs.append((priority, named))
     return Plan(comparisons, notes, [job for _, job in sorted(jobs, key=lambda job: job[0])])
 
 
-def _in_folder(job: Job, folder: Path) -> str:
+def _seeds(comparison: Comparison, choice: Choice) -> int:
+    """The seeds asked for, else the experiment's own; never fewer than the directory has already."""
+    asked = choice.seeds or comparison.seeds
+    return max(asked, read_comparison(comparison.out).seeds) if (comparison.out / COMPARISON).exists() else asked
+
+
+def _control(job: Job, folder: Path) -> str:
+    """How the run differs on purpose from the experiment's own, by its folder; empty for the experiment's own."""
     first = job.out.relative_to(folder).parts[0]
-    return "" if first in ("runs", "sweep") else f"{first}, "
+    return "" if first in ("runs", "sweep") else first
 
 
 def keep_request(out: Path, scale: Scale, notes: Mapping[str, str] | None = None) -> None:
@@ -188,7 +207,7 @@ def read_reproduction(out: Path) -> Reproduction:
 def _read_outcome(out: Path, name: str) -> Outcome:
     """The comparisons in the experiment's folder: its own, and those whose settings differ from them as controls."""
     folders = [out / name, *sorted(path for path in (out / name).glob("*") if path.is_dir())]
-    found = {folder: read_comparison(folder) for folder in folders if (folder / "comparison.json").exists()}
+    found = {folder: read_comparison(folder) for folder in folders if (folder / COMPARISON).exists()}
     main = found.get(out / name)
     if main is None:
         return Outcome(name)

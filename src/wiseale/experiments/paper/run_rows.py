@@ -25,7 +25,7 @@ RUNS = "runs.csv"
 _FURTHER = {"max_grad_norm": None, "patience": None, "precision": "fp32"}
 _HELD_OUT = 0.05
 
-_NOT_KEPT = {"data_root", "device", "logger", "checkpoint_every", "init_from"}  # of the machine, not of the result
+NOT_KEPT = {"data_root", "device", "logger", "checkpoint_every", "init_from"}  # of the machine, not of the result
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,7 @@ def without_folders(data: str) -> str:
 
 
 def _config(settings: TrainConfig) -> str:
-    kept = {key: value for key, value in dataclasses.asdict(settings).items() if key not in _NOT_KEPT}
+    kept = {key: value for key, value in dataclasses.asdict(settings).items() if key not in NOT_KEPT}
     return json.dumps(kept | {"data": without_folders(settings.data)}, ensure_ascii=False, sort_keys=True)
 
 
