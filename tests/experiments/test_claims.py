@@ -10,9 +10,19 @@ import pytest
 from wiseale import registry
 from wiseale.data.sets.sine import Sine
 from wiseale.experiments import systems as s
+from wiseale.experiments.intervals import seeds_to_decide
 from wiseale.experiments.paper.claims import Claim, claims, judge
 from wiseale.experiments.paper.evidence import Evidence
-from wiseale.experiments.paper.relations import Above, AtLeast, AtMost, Below, Comparable, NotAbove, Steadier
+from wiseale.experiments.paper.relations import (
+    Above,
+    AtLeast,
+    AtMost,
+    Below,
+    Comparable,
+    NotAbove,
+    Steadier,
+    adjusted_confidence,
+)
 from wiseale.experiments.paper.reproduce import CELEBA, DataChoice
 from wiseale.experiments.paper.scales import SCALES
 from wiseale.objectives import make_objective
@@ -261,3 +271,15 @@ def test_portraits_stand_in_for_celeba(tmp_path):
     assert CELEBA.choose_data(tmp_path) == DataChoice()
     (made,) = CELEBA.comparisons("paper", tmp_path)
     assert made.base.network is None
+
+
+def test_a_verdict_counts_its_statements_and_says_how_many_seeds_are_needed():
+    better, worse = Below("sine", "mse", OURS, THEIRS), Below("sine", "mse", THEIRS, OURS)
+    missing, limited = Below("mnist", "mse", OURS, THEIRS), AtMost("sine", "mse", OURS, 1.01)
+    verdict = Claim("C1", "", (better, worse, missing, limited)).judge(evidence(LOW, HIGH))
+    assert verdict.tally == "1 held, 1 not held, 1 not decided, 1 without runs"
+    needed = seeds_to_decide([LOW], 1.01, adjusted_confidence(4))
+    assert verdict.findings[-1].text.endswith(f"limit 1.01: not decided (needs about {needed} seeds)")
+    alike = Claim("C1", "", (better,)).judge(evidence(LOW, LOW))
+    assert alike.findings[0].text.endswith("not decided (needs more than 1,000 seeds)")
+    assert "seeds" not in Claim("C1", "", (better,)).judge(evidence(LOW, HIGH)).findings[0].text

@@ -6,7 +6,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from wiseale.experiments.intervals import difference_interval, mean_interval, spread_ratio_interval
+from wiseale.experiments.intervals import (
+    difference_interval,
+    mean_interval,
+    seeds_to_decide,
+    spread_ratio_interval,
+)
 
 
 @pytest.mark.parametrize(("n", "m"), [(2, 2), (3, 3), (3, 7)])
@@ -58,3 +63,23 @@ def test_a_constant_side_leaves_the_others_student_interval():
     low, high = stats.t.interval(0.95, 2, np.mean(SPREAD) - 2, stats.sem(SPREAD))
     found = difference_interval(SPREAD, SAME)
     assert (found.low, found.high) == pytest.approx((low, high))
+
+
+@pytest.mark.parametrize(("spreads", "confidence"), [((1.0, 1.0), 0.95), ((1.0, 3.0), 0.996), ((0.5,), 0.95)])
+def test_as_many_seeds_as_advised_decide_and_fewer_do_not(spreads, confidence):
+    """Samples of n seeds with the same means and variances: the interval excludes 0 from the advised n on."""
+
+    def sample(mean, spread, n):
+        values = stats.norm.ppf((np.arange(n) + 0.5) / n)
+        return list(mean + spread * (values - values.mean()) / values.std(ddof=1))
+
+    def interval(n):
+        samples = [sample(float(place == 0), spread, n) for place, spread in enumerate(spreads)]
+        return difference_interval(*samples, confidence) if len(samples) == 2 else mean_interval(samples[0], confidence)
+
+    start = [sample(float(place == 0), spread, 3) for place, spread in enumerate(spreads)]
+    advised = seeds_to_decide(start, confidence=confidence)
+    assert advised > 2
+    assert interval(advised).low > 0 > interval(advised - 1).low
+    assert seeds_to_decide(start, limit=1.0, confidence=confidence) is None  # the mean itself, or the difference
+    assert seeds_to_decide([SAME, SAME]) is None

@@ -52,6 +52,31 @@ def _student_interval(value: float, error: float, freedom: float, confidence: fl
     return Interval(value, value - half, value + half)
 
 
+MOST_SEEDS = 1000
+
+
+def seeds_to_decide(samples: Sequence[Sequence[float]], limit: float = 0.0, confidence: float = 0.95) -> int | None:
+    """About how many seeds of each system it takes until the interval no longer contains ``limit``.
+
+    ``samples`` are one system's values, whose mean is tested, or two systems' values, whose difference is. Means and
+    variances are taken to stay as they are, so the number is a rough guide. None: more than ``MOST_SEEDS``, or there is
+    no spread to judge by.
+
+    >>> seeds_to_decide([[1.0, 2.0, 3.0], [2.0, 3.0, 4.0]]), seeds_to_decide([[1.0, 2.0, 3.0]], limit=2.0)
+    (9, None)
+    """
+    means, variances = [fmean(values) for values in samples], [variance(values) for values in samples]
+    distance = abs(means[0] - sum(means[1:]) - limit)
+    spread = sum(variances)
+    if not spread:
+        return None
+    freedom = spread**2 / sum(one**2 for one in variances)  # Welch's, for each seed beyond the first
+    for n in range(2, MOST_SEEDS + 1):
+        if float(stdtrit(freedom * (n - 1), 0.5 + confidence / 2)) * math.sqrt(spread / n) < distance:
+            return n
+    return None
+
+
 def spread_ratio_interval(first: Sequence[float], second: Sequence[float], confidence: float = 0.95) -> Interval:
     """Ratio of the standard deviations of log values, first over second, with the interval of the F distribution.
 

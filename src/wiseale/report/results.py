@@ -55,9 +55,13 @@ def results_document(results: Results) -> Document:
 
 def _claims(verdicts: Sequence[Verdict], scale: str) -> Section:
     table = Table(
-        "claims", ("claim", "what it says", "verdict"), tuple((v.claim, v.statement, v.outcome) for v in verdicts)
+        "claims",
+        ("claim", "what it says", "verdict", "its statements"),
+        tuple((v.claim, v.statement, v.outcome, v.tally or "computed") for v in verdicts),
     )
-    numbers = [(v.claim, text) for v in verdicts for text in (v.findings or ((v.numbers,) if not v.missing else ()))]
+    numbers = [(v.claim, finding.text) for v in verdicts for finding in v.findings]
+    numbers += [(v.claim, v.numbers) for v in verdicts if not v.findings and not v.missing]
+    numbers.sort(key=lambda line: int(line[0][1:]))
     missing = [(v.claim, "; ".join(v.missing)) for v in verdicts if v.missing]
     blocks: list[Block] = [*([Paragraph(SCALE)] if scale == "paper" else []), Paragraph(how_claims_are_judged()), table]
     if numbers:

@@ -8,7 +8,14 @@ from statistics import fmean
 from typing import Literal, Protocol
 
 from wiseale.experiments.comparison import System
-from wiseale.experiments.intervals import Interval, difference_interval, mean_interval, spread_ratio_interval
+from wiseale.experiments.intervals import (
+    MOST_SEEDS,
+    Interval,
+    difference_interval,
+    mean_interval,
+    seeds_to_decide,
+    spread_ratio_interval,
+)
 from wiseale.experiments.paper.evidence import Evidence
 
 Outcome = Literal["held", "not held", "not decided"]
@@ -74,10 +81,14 @@ class _Pair:
         """Welch's interval of ours − factor·theirs, in which the uncertainty of theirs counts too."""
         return difference_interval(samples[0], [factor * value for value in samples[1]], confidence)
 
-    def _text(self, samples: Sequence[Sequence[float]], what: str, outcome: Outcome) -> str:
+    def _how_far(self, factor: float, samples: Sequence[Sequence[float]], confidence: float, outcome: Outcome) -> str:
+        scaled = [samples[0], [factor * value for value in samples[1]]]
+        return _seeds_in_words(seeds_to_decide(scaled, confidence=confidence)) if outcome == "not decided" else ""
+
+    def _text(self, samples: Sequence[Sequence[float]], what: str, outcome: Outcome, how_far: str = "") -> str:
         ours, theirs = (f"{fmean(values):.4g}" for values in samples)
         means = f"{self.ours.name} {ours} against {self.theirs.name} {theirs}"
-        return f"{self.experiment}, {self.measure}: {means}; {what}: {outcome}"
+        return f"{self.experiment}, {self.measure}: {means}; {what}: {outcome}{how_far}"
 
 
 @dataclass(frozen=True)
@@ -86,9 +97,10 @@ class Below(_Pair):
 
     def test(self, samples: Sequence[Sequence[float]], confidence: float) -> Finding:
         """Held, not held or not decided, by the interval of the difference."""
-        interval = difference_interval(samples[0], samples[1], confidence)
+        interval = self._against(1, samples, confidence)
         outcome = _by_sides(interval.high < 0, interval.low > 0)
-        return Finding(outcome, self._text(samples, f"difference {interval}", outcome))
+        how_far = self._how_far(1, samples, confidence, outcome)
+        return Finding(outcome, self._text(samples, f"difference {interval}", outcome, how_far))
 
 
 @dataclass(frozen=True)
@@ -97,9 +109,10 @@ class Above(_Pair):
 
     def test(self, samples: Sequence[Sequence[float]], confidence: float) -> Finding:
         """Held, not held or not decided, by the interval of the difference."""
-        interval = difference_interval(samples[0], samples[1], confidence)
+        interval = self._against(1, samples, confidence)
         outcome = _by_sides(interval.low > 0, interval.high < 0)
-        return Finding(outcome, self._text(samples, f"difference {interval}", outcome))
+        how_far = self._how_far(1, samples, confidence, outcome)
+        return Finding(outcome, self._text(samples, f"difference {interval}", outcome, how_far))
 
 
 @dataclass(frozen=True)
@@ -139,7 +152,8 @@ class NotAbove(_Pair):
         interval = self._against(factor, samples, confidence)
         outcome = _by_sides(interval.high < 0, interval.low > 0)
         what = f"difference from {factor:g} times the latter {interval}"
-        return Finding(outcome, self._text(samples, what, outcome))
+        how_far = self._how_far(factor, samples, confidence, outcome)
+        return Finding(outcome, self._text(samples, what, outcome, how_far))
 
 
 @dataclass(frozen=True)
@@ -170,8 +184,11 @@ class _Limited:
         """The system's values of the measure."""
         return (Need(self.experiment, self.system, self.measure),)
 
-    def _text(self, interval: Interval, outcome: Outcome) -> str:
-        return f"{self.experiment}, {self.measure}: {self.system.name} {interval}, limit {self.limit:g}: {outcome}"
+    def _finding(self, values: Sequence[float], interval: Interval, outcome: Outcome, confidence: float) -> Finding:
+        seeds = seeds_to_decide([values], self.limit, confidence)
+        how_far = _seeds_in_words(seeds) if outcome == "not decided" else ""
+        what = f"{self.system.name} {interval}, limit {self.limit:g}"
+        return Finding(outcome, f"{self.experiment}, {self.measure}: {what}: {outcome}{how_far}")
 
 
 @dataclass(frozen=True)
@@ -182,7 +199,7 @@ class AtMost(_Limited):
         """Held, not held or not decided, by the interval of the mean."""
         interval = mean_interval(samples[0], confidence)
         outcome = _by_sides(interval.high <= self.limit, interval.low > self.limit)
-        return Finding(outcome, self._text(interval, outcome))
+        return self._finding(samples[0], interval, outcome, confidence)
 
 
 @dataclass(frozen=True)
@@ -193,12 +210,17 @@ class AtLeast(_Limited):
         """Held, not held or not decided, by the interval of the mean."""
         interval = mean_interval(samples[0], confidence)
         outcome = _by_sides(interval.low >= self.limit, interval.high < self.limit)
-        return Finding(outcome, self._text(interval, outcome))
+        return self._finding(samples[0], interval, outcome, confidence)
 
 
 def _side(interval: Interval) -> int:
     """1 if the interval lies above 0, −1 if below, 0 if it contains 0."""
     return 1 if interval.low > 0 else -1 if interval.high < 0 else 0
+
+
+def _seeds_in_words(seeds: int | None) -> str:
+    """How far a statement is from being decided, at the spread seen so far."""
+    return f" (needs about {seeds} seeds)" if seeds else f" (needs more than {MOST_SEEDS:,} seeds)"
 
 
 def _by_sides(for_it: bool, against_it: bool) -> Outcome:
