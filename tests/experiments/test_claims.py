@@ -281,5 +281,5 @@ def test_a_verdict_counts_its_statements_and_says_how_many_seeds_are_needed():
     needed = seeds_to_decide([LOW], 1.01, adjusted_confidence(4))
     assert verdict.findings[-1].text.endswith(f"limit 1.01: not decided (needs about {needed} seeds)")
     alike = Claim("C1", "", (better,)).judge(evidence(LOW, LOW))
-    assert alike.findings[0].text.endswith("not decided (needs more than 1,000 seeds)")
+    assert alike.findings[0].text.endswith("not decided (not even 1,000 seeds would decide it)")
     assert "seeds" not in Claim("C1", "", (better,)).judge(evidence(LOW, HIGH)).findings[0].text

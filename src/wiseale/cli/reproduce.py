@@ -94,7 +94,7 @@ def command(
             names, size, out, data_root, engine, board.show, logger, limit, choice
         )
     print_failures(failures, console)
-    if left:
+    if left and limit_minutes:
         console.print(f"stopped after {limit_minutes:g} minutes, {left} runs to go: call again to continue")
     for outcome in outcomes.values():
         if outcome.note:

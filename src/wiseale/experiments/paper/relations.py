@@ -220,7 +220,7 @@ def _side(interval: Interval) -> int:
 
 def _seeds_in_words(seeds: int | None) -> str:
     """How far a statement is from being decided, at the spread seen so far."""
-    return f" (needs about {seeds} seeds)" if seeds else f" (needs more than {MOST_SEEDS:,} seeds)"
+    return f" (needs about {seeds} seeds)" if seeds else f" (not even {MOST_SEEDS:,} seeds would decide it)"
 
 
 def _by_sides(for_it: bool, against_it: bool) -> Outcome:
