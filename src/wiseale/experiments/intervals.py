@@ -59,8 +59,8 @@ def seeds_to_decide(samples: Sequence[Sequence[float]], limit: float = 0.0, conf
     """About how many seeds of each system it takes until the interval no longer contains ``limit``.
 
     ``samples`` are one system's values, whose mean is tested, or two systems' values, whose difference is. Means and
-    variances are taken to stay as they are, so the number is a rough guide. None where ``MOST_SEEDS`` do not suffice, and
-    where all values are equal, because the interval is then unlimited whatever their number.
+    variances are taken to stay as they are, so the number is a rough guide. None where ``MOST_SEEDS`` do not
+    suffice, and where all values are equal, because the interval is then unlimited whatever their number.
 
     >>> seeds_to_decide([[1.0, 2.0, 3.0], [2.0, 3.0, 4.0]]), seeds_to_decide([[1.0, 2.0, 3.0]], limit=2.0)
     (9, None)
