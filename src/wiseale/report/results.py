@@ -102,7 +102,7 @@ def _swept(rows: Sequence[RunRow], condition: Condition) -> bool:
 def _systems_and_seeds(rows: Sequence[RunRow]) -> tuple[str, str]:
     """``("14", "3 (WAE-GAN: 1)")``: how many systems, and the seeds of most of them."""
     counts = Counter(row.system for row in rows)
-    usual = max(counts.values())
+    usual = Counter(counts.values()).most_common(1)[0][0]
     others = ", ".join(f"{system}: {count}" for system, count in sorted(counts.items()) if count != usual)
     return str(len(counts)), f"{usual} ({others})" if others else str(usual)
 
