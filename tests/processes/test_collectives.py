@@ -56,6 +56,15 @@ def alone():
     return train_all(specs=SPECS)
 
 
+def tolerance(name):
+    """Rounding alone, relative, in float64.
+
+    Adam divides a first gradient by its size plus 1e-8, so an error of 1e-17 in a gradient near 1e-10 moves that
+    weight as far as an error of 1e-12 in an ordinary one: gradients after a step agree less closely than the first.
+    """
+    return 1e-12 if name == "gradient main 0" else 1e-9
+
+
 def of(found, spec):
     """The values of one system, by name."""
     return {key.partition("|")[2]: value for key, value in found.items() if key.partition("|")[0] == spec}
@@ -70,7 +79,7 @@ def test_the_gradient_of_two_ranks_is_that_of_one_process(spec, ranks, alone):
     turns = 1 + (isinstance(called, Adversarial) and (1 if called.encoder_lr is None else 2))
     assert len(gradients) == 3 * turns
     for name in gradients:
-        assert float((found[name] - expected[name]).norm() / expected[name].norm()) < 1e-12, name
+        assert float((found[name] - expected[name]).norm() / expected[name].norm()) < tolerance(name), name
 
 
 @pytest.mark.parametrize("spec", SHARED)
@@ -81,8 +90,8 @@ def test_a_bound_whose_rows_are_shared_has_the_gradient_of_one_process(spec, ran
     assert expected.keys() == found.keys()
     for name in expected:
         difference = found[name].double() - expected[name].double()
-        tolerance = 1e-12 if name.startswith("gradient") else 1e-6
-        assert float(difference.norm()) <= tolerance * float(expected[name].double().norm()), name
+        allowed = tolerance(name) if name.startswith("gradient") else 1e-6
+        assert float(difference.norm()) <= allowed * float(expected[name].double().norm()), name
 
 
 def test_rows_are_shared_where_that_spares_enough_pairs():
