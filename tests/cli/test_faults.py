@@ -224,6 +224,21 @@ def test_closed_output_and_interrupted_start(data, tmp_path):
 
 
 @posix
+def test_an_interrupt_that_an_import_drops_ends_the_command(tmp_path):
+    """Torch drops it while it imports numpy, and numpy fails later; a module in torch's place does the same."""
+    torch = (
+        "import contextlib, signal",
+        "with contextlib.suppress(KeyboardInterrupt): signal.raise_signal(signal.SIGINT)",
+        "raise RecursionError",
+    )
+    (tmp_path / "torch.py").write_text("\n".join(torch))
+    command = [sys.executable, "-m", "wiseale", "evaluate", str(tmp_path)]
+    paths = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run(command, env=os.environ | {"PYTHONPATH": paths}, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "wiseale: interrupted\n")
+
+
+@posix
 @pytest.mark.long
 def test_a_terminated_comparison_ends_with_143(data, tmp_path):
     out = tmp_path / "comparison"

@@ -16,7 +16,7 @@ import wiseale
 from wiseale.cli.faults import fault_in_words, one_line
 from wiseale.cli.options import option_name
 from wiseale.errors import DivergenceError, ReportedByAnotherRankError, TerminatedError, WiseAleError
-from wiseale.platform.signals import END_WITH_PARENT, SIGPIPE, end_with_parent
+from wiseale.platform.signals import END_WITH_PARENT, SIGPIPE, end_imports_on_interrupt, end_with_parent
 from wiseale.platform.waiting_threads import sleep_while_waiting
 from wiseale.processes.world import STORE
 
@@ -82,6 +82,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
             stream.reconfigure(errors="replace")
     if os.environ.pop(END_WITH_PARENT, None):
         end_with_parent()
+    end_imports_on_interrupt()
     with warnings.catch_warnings():
         warnings.showwarning = _warn
         code = _run(arguments)

@@ -9,7 +9,10 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 import threading
+from contextlib import suppress
+from types import FrameType
 
 END_WITH_PARENT = "WISEALE_END_WITH_PARENT"
 """Environment variable of a command that is to save and end when the process that started it ends."""
@@ -40,3 +43,23 @@ def end_with_parent() -> None:
         signal.raise_signal(signal.SIGTERM)
 
     threading.Thread(target=watch, daemon=True).start()
+
+
+def end_imports_on_interrupt() -> None:
+    """Let Ctrl-C end the process at once while torch is being imported; nothing has been written by then.
+
+    A KeyboardInterrupt in the midst of torch's compiled code is dropped, and the half-imported numpy fails later with
+    an error that does not name its cause, or aborts the interpreter.
+    """
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        spec = getattr(sys.modules.get("torch"), "__spec__", None)
+        if getattr(spec, "_initializing", False):
+            with suppress(OSError):
+                os.write(2, b"wiseale: interrupted\n")
+            os._exit(130)
+        signal.default_int_handler(number, frame)
+
+    in_main_thread = threading.current_thread() is threading.main_thread()
+    if in_main_thread and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, interrupt)
