@@ -77,20 +77,33 @@ INLINED lanes zero_unless_positive(lanes value, lanes condition) /* NaN counts a
     return (lanes)((bits)value & ~(bits)(condition <= zero));
 }
 
-/* One output position of `samples` samples (at most TILE), one channel block: rank-1 updates of accumulators in registers. */
+/* One output position of `samples` samples (at most TILE), one channel block: rank-1 updates of accumulators in registers.
+
+   The inputs of neighbouring samples are a stride apart. A pointer for each sample would need more registers than there
+   are, so every third sample has one, and the two after it are one and two strides further, which an address can
+   express. The empty asm stops the compiler from making a pointer for each sample again. */
 INLINED void product_tile(const Operation *o, const MatrixProduct *p, const float *a, const float *b, float *c,
                           const float *bias, const float *mask, const int samples)
 {
+    const int64_t stride = o->a_sample;
     lanes sum[TILE][PARTS];
     for (int s = 0; s < samples; s++)
         for (int v = 0; v < PARTS; v++) sum[s][v] = bias ? load(bias + v * LANES) : (lanes){0};
     for (int64_t segment = 0; segment < p->segments; segment++) {
-        const float *x = a + segment * o->a_row, *w = b + segment * o->b_row;
+        const float *w = b + segment * o->b_row, *x[(TILE + 2) / 3];
+#pragma GCC unroll 16
+        for (int t = 0; 3 * t < samples; t++) x[t] = a + segment * o->a_row + 3 * t * stride;
         for (int64_t k = 0; k < p->length; k++, w += BLOCK) {
             lanes row[PARTS];
             for (int v = 0; v < PARTS; v++) row[v] = load(w + v * LANES);
+#pragma GCC unroll 16
             for (int s = 0; s < samples; s++)
-                for (int v = 0; v < PARTS; v++) sum[s][v] += x[s * o->a_sample + k] * row[v];
+                for (int v = 0; v < PARTS; v++) sum[s][v] += x[s / 3][(s % 3) * stride] * row[v];
+#pragma GCC unroll 16
+            for (int t = 0; 3 * t < samples; t++) {
+                x[t]++;
+                __asm__("" : "+r"(x[t]));
+            }
         }
     }
     for (int s = 0; s < samples; s++)
