@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import os
+import shutil
 import subprocess
 import sys
 
@@ -90,6 +91,20 @@ def test_every_setting_is_an_option_of_train():
 )
 def test_wrong_options_are_refused_in_one_line(capsys, table, tmp_path, arguments, message):
     assert message in refused(capsys, "train", table, *arguments, "--out", tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_bf16_trains_or_is_refused_in_one_line(table, tmp_path):
+    """Some virtual machines announce instructions for bfloat16 that they do not run: torch then ends the process."""
+    arguments = ["train", table, "--precision", "bf16", "--max-epochs", "1", "--out", tmp_path / "run"]
+    done = subprocess.run([sys.executable, "-m", "wiseale", *map(str, arguments)], capture_output=True, text=True)
+    assert done.returncode == 0 or (done.returncode == 2 and "--precision bf16 does not work here" in done.stderr)
+
+
+def test_bf16_that_ends_the_process_is_refused(capsys, table, tmp_path, monkeypatch):
+    monkeypatch.setattr("wiseale.training.plan.sys.executable", shutil.which("false"))
+    error = refused(capsys, "train", table, "--precision", "bf16", "--out", tmp_path / "run")
+    assert "--precision bf16 does not work here" in error
     assert not (tmp_path / "run").exists()
 
 

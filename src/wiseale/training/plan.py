@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import subprocess
+import sys
 from dataclasses import dataclass, replace
 
 import torch
@@ -65,6 +67,8 @@ def resolve(asked: TrainConfig, dataset: Dataset) -> TrainConfig:
         asked.max_epochs or preset.max_epochs, asked.patience, n_train // batch_size, watched=n_held_out > 0
     )
     device = choose_device(asked.device)
+    if asked.precision == "bf16" and device == "cpu":
+        refuse_bf16_that_stops_torch()
     specs = config.spec_of("network", network), config.spec_of("likelihood", likelihood)
     threads = asked.threads or default_threads()
     if asked.threads is None and device == "cpu" and is_small_step(*specs, dataset.x_shape, latent_dim, batch_size):
@@ -143,3 +147,15 @@ def choose_device(asked: str) -> str:
         return asked
     accelerator = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
     return accelerator.type if accelerator is not None else "cpu"
+
+
+def refuse_bf16_that_stops_torch() -> None:
+    """An error where bfloat16 on the CPU ends the process, tried in another one.
+
+    Some virtual machines announce matrix instructions (AMX) that they do not run.
+    """
+    product = "import torch; a = torch.ones(256, 256, dtype=torch.bfloat16); a @ a"
+    tried = subprocess.run([sys.executable, "-c", product], capture_output=True, check=False)
+    if tried.returncode:
+        why = "torch's bfloat16 products end the process, a fault of this machine's processor"
+        raise SettingError("precision", f"bf16 does not work here ({why}): use fp32")
