@@ -186,12 +186,14 @@ CELEBA = Experiment(
     },
     figures={"reconstructions": "5b"},
     choose_data=_faces,
-    # Few images need many epochs and small batches; the learning rate is halved after 3/5 of them, as in the paper.
+    # Few images need many epochs, small batches and large steps: in 40 epochs on the portraits, AEVB's held-out loss at a
+    # learning rate of 1e-3 was after 20 where the paper's 3e-4 came after 35. It is halved after 3/5, as in the paper.
     stand_in={
         "network": _NARROW_FACES,
         "batch_size": 64,
-        "max_epochs": 300,
-        "lr_schedule": "step:epochs=180,factor=0.5",
+        "max_epochs": 100,
+        "lr": 1e-3,
+        "lr_schedule": "step:epochs=60,factor=0.5",
     },
 )
 
