@@ -78,7 +78,7 @@ def test_folders_of_data_do_not_count(tmp_path):
     job = plan_runs(["celeba"], "paper", tmp_path / "out", tmp_path).jobs[0]
     assert str(tmp_path) in job.config.data
     found = kept_row(job, s.WISE_ALE, replace(PAPER, experiment="celeba"))
-    settings = json.loads(found.config) | {"data": "celeba:folder=portraits", "max_epochs": 300}
+    settings = json.loads(found.config) | {"data": "celeba:folder=portraits", "max_epochs": job.config.max_epochs}
     found = replace(found, config=json.dumps(settings))
     assert is_row_of(job.config, found)
     assert not is_row_of(replace(job.config, max_epochs=60), found)
