@@ -23,21 +23,28 @@ FIGURES = {
 }
 
 
+SMALL = TrainConfig(
+    data="sine:n=150,n_test=80", network="mlp:hidden=8", max_epochs=1, batch_size=16, latent_dim=2, threads=1
+)
+
+
+def finish(comparison, runs):
+    """Train and evaluate the first runs of a comparison."""
+    for job in comparison.jobs()[:runs]:
+        job.out.parent.mkdir(parents=True)
+        start(job.config, job.out, PlainDisplay())
+        evaluate(job.out, most=80, nll_samples=2)
+
+
 @pytest.fixture(scope="module")
 def out(tmp_path_factory):
     """A reproduction of two systems on sine waves with a 2-D code, of which a third is missing."""
     out = tmp_path_factory.mktemp("reproduction")
     keep_request(out, "smoke", {"celeba": "no faces here: skipped"})
     keep_request(out, "smoke")
-    base = TrainConfig(
-        data="sine:n=150,n_test=80", network="mlp:hidden=8", max_epochs=1, batch_size=16, latent_dim=2, threads=1
-    )
-    comparison = Comparison(base, (s.WISE_ALE, s.AEVB, s.WAE_MMD), 1, out / "sine", evaluate_rows=80)
+    comparison = Comparison(SMALL, (s.WISE_ALE, s.AEVB, s.WAE_MMD), 1, out / "sine", evaluate_rows=80)
     comparison.keep_request()
-    for job in comparison.jobs()[:2]:
-        job.out.parent.mkdir(parents=True)
-        start(job.config, job.out, PlainDisplay())
-        evaluate(job.out, most=80, nll_samples=2)
+    finish(comparison, 2)
     return out
 
 
@@ -69,6 +76,19 @@ def test_a_reproduction(out):
     shown = {row["system"]: row["MSE"] for row in results}
     assert shown.keys() == {"WiSE-ALE, weight 1", "AEVB"}
     assert shown["AEVB"] == f"{measured['mse']:.3f}"
+
+
+def test_a_reproduction_of_which_only_the_sweep_was_chosen(tmp_path):
+    keep_request(tmp_path, "smoke")
+    headline = Comparison(SMALL, (s.WISE_ALE,), 1, tmp_path / "sine", evaluate_rows=80)
+    sweep = Comparison(SMALL, (s.sweep_of_wise_ale("4"),), 1, tmp_path / "sine" / "sweep", evaluate_rows=80)
+    for comparison in (headline, sweep):
+        comparison.keep_request()
+    finish(sweep, 1)
+    assert report(tmp_path) == 0
+    (shown,) = json.loads((tmp_path / "tables" / "sine_waves_results.json").read_text())
+    assert shown["system"] == "WiSE-ALE, weight 4"
+    assert (tmp_path / "figures" / "figure5a.svg").exists()
 
 
 def test_a_comparison_in_markdown(out, monkeypatch):

@@ -70,8 +70,11 @@ def _experiment(outcome: Outcome, out: Path) -> list[Section]:
     if not results:
         return [Section(title, (*note, Paragraph("No run has finished.")))]
     main, *others = outcome.comparisons
+    shown = main.results()
     sweep = [result for comparison in others for result in comparison.results()]
-    saved = _numbered(outcome.experiment.figures, draw_all(main.out / "figures", main.results(), sweep), out)
+    if not shown:  # only runs of the sweep were chosen
+        shown, sweep = sweep, []
+    saved = _numbered(outcome.experiment.figures, draw_all(main.out / "figures", shown, sweep), out)
     sections = list(comparison_sections(main, results, outcome.summary, saved, prefix=f"{title}: "))
     if note:
         sections.insert(0, Section(f"{title}: notes", note))
