@@ -183,3 +183,6 @@ def test_arrays_of_later_directories_join_those_of_the_same_seed(tmp_path, capsy
     assert collect_arrays(of_another_seed, "key", reconstructions=True, before=joined) is joined
     other = collect_arrays(of_another_seed, "other", reconstructions=True, before=joined)
     assert (other.condition, other.seed, list(other.systems)) == ("other", 0, [s.BETA_VAE.name])
+    without = collect_arrays([results[s.AEVB.name]], "key", reconstructions=True, inputs=False)
+    assert len(without.x) == 0
+    np.testing.assert_array_equal(without.systems[s.AEVB.name].x_hat, first.systems[s.AEVB.name].x_hat)

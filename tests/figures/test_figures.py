@@ -53,6 +53,7 @@ FIGURES = {
     "image rows": lambda: image_rows(for_all(IMAGES)),
     "signal rows": lambda: image_rows(for_all(SIGNALS)),
     "image reconstructions": lambda: reconstructions(IMAGES, for_all(IMAGES)),
+    "image reconstructions alone": lambda: reconstructions(IMAGES[:0], for_all(IMAGES)),
     "signal reconstructions": lambda: reconstructions(SIGNALS, for_all(SIGNALS)),
     "image traversals": lambda: traversals(for_all(Traversal(("z1", "z12"), np.stack([IMAGES, IMAGES])))),
     "signal traversals": lambda: traversals(for_all(Traversal(("z1", "z12"), np.stack([SIGNALS, SIGNALS])))),

@@ -12,8 +12,10 @@ from wiseale.figures.style import SMALL, canvas, line_style, root, wrapped
 
 
 def reconstructions(x: Values, x_hat: Mapping[str, Values], on: Figure | SubFigure | None = None) -> Figure:
-    """Images (n, C, H, W) in rows below the inputs, or signals (n, C, L) drawn over the inputs."""
-    return image_rows({"input": x, **x_hat}, on) if x.ndim == 4 else signal_reconstructions(x, x_hat, on)
+    """Images (n, C, H, W) in rows below the inputs (none if x has length 0), or signals (n, C, L) drawn over them."""
+    if x.ndim == 3:
+        return signal_reconstructions(x, x_hat, on)
+    return image_rows({"input": x, **x_hat} if len(x) else x_hat, on)
 
 
 def signal_reconstructions(x: Values, x_hat: Mapping[str, Values], on: Figure | SubFigure | None = None) -> Figure:

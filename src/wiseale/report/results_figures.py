@@ -63,7 +63,10 @@ def _figure_5(results: Results, name: str, condition: Condition | None) -> Pictu
     known = [system.name for system in FIGURE_5[name][1] if system.name in arrays.systems]
     figure = reconstructions(arrays.x, {name: arrays.systems[name].x_hat for name in known})
     number = name.removeprefix("figure")
-    caption = f"Figure {number}. Unseen inputs and their reconstructions from μ. {condition}; seed {arrays.seed}."
+    what = "Unseen inputs and their reconstructions from μ"
+    if not len(arrays.x):
+        what = "Reconstructions of unseen photographs from μ (the photographs are not kept here)"
+    caption = f"Figure {number}. {what}. {condition}; seed {arrays.seed}."
     return _save(results, figure, name, caption)
 
 

@@ -72,12 +72,16 @@ class FigureArrays:
 
 @torch.no_grad()
 def collect_arrays(
-    results: Sequence[Result], condition: str, reconstructions: bool, before: FigureArrays | None = None
+    results: Sequence[Result],
+    condition: str,
+    reconstructions: bool,
+    inputs: bool = True,
+    before: FigureArrays | None = None,
 ) -> FigureArrays | None:
     """The arrays of the shown systems' runs with the lowest seed; None where none of them has finished.
 
     Arrays collected ``before`` under the same condition fix the seed: its runs are added to them, or replace their own.
-    Without ``reconstructions`` no row of the data is kept, and x and x_hat have length 0.
+    Without ``reconstructions`` x and x_hat have length 0; without ``inputs`` x has, and no row of the data is kept.
     """
     names = [system.name for system in SHOWN]
     before = before if before is not None and before.condition == condition else None
@@ -95,7 +99,8 @@ def collect_arrays(
         arrays[name] = SystemArrays(x_hat, *_batch(one))
     together = {**before.systems, **arrays} if before else arrays
     in_order = {name: together[name] for name in names if name in together}
-    return FigureArrays(condition, seed, shown(some, some.read(chosen)), in_order)
+    x = shown(some, some.read(chosen))
+    return FigureArrays(condition, seed, x if inputs else x[:0], in_order)
 
 
 def _batch(one: Encoded) -> tuple[Values, Values | None]:

@@ -70,6 +70,7 @@ class Experiment:
         figures: the paper's numbers for figures of the gallery, by the gallery's names.
         choose_data: looks under the data root for data that may be missing there.
         stand_in: settings at paper scale where other data stands in for the paper's.
+        photographs: whether rows are photographs of people, none of which is kept with the documentation.
     """
 
     title: str
@@ -78,6 +79,7 @@ class Experiment:
     figures: Mapping[str, str] = field(default_factory=dict)
     choose_data: Callable[[Path], DataChoice] = lambda data_root: DataChoice()
     stand_in: Mapping[str, Any] = field(default_factory=dict)
+    photographs: bool = False
 
     def comparisons(self, scale: Scale, out: Path, data: str | None = None, **common: Any) -> list[Comparison]:
         """The main comparison first; those in folders of their own have one seed only at small scale.
@@ -195,6 +197,7 @@ CELEBA = Experiment(
         "lr": 1e-3,
         "lr_schedule": "step:epochs=60,factor=0.5",
     },
+    photographs=True,
 )
 
 TEAPOT = Experiment(

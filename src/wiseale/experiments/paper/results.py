@@ -77,8 +77,8 @@ class Results:
             if name == "sine":
                 names = [system.name for system in IN_FIGURE_6]
                 curves += [curve_of(result, condition) for result in results if result.system.name in names]
-            with_rows = "reconstructions" in outcome.experiment.figures
-            arrays = collect_arrays(results, condition.key, with_rows, self.arrays(condition))
+            drawn, rows_shown = "reconstructions" in outcome.experiment.figures, not outcome.experiment.photographs
+            arrays = collect_arrays(results, condition.key, drawn, rows_shown, self.arrays(condition))
             if arrays is not None:
                 arrays.save(self._arrays(name))
         if curves:
