@@ -157,5 +157,5 @@ def refuse_bf16_that_stops_torch() -> None:
     product = "import torch; a = torch.ones(256, 256, dtype=torch.bfloat16); a @ a"
     tried = subprocess.run([sys.executable, "-c", product], capture_output=True, check=False)
     if tried.returncode:
-        why = "torch's bfloat16 products end the process, a fault of this machine's processor"
+        why = "torch's bfloat16 products end the process, as where a processor lacks instructions that it announces"
         raise SettingError("precision", f"bf16 does not work here ({why}): use fp32")

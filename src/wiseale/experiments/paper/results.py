@@ -77,8 +77,13 @@ class Results:
             if name == "sine":
                 names = [system.name for system in IN_FIGURE_6]
                 curves += [curve_of(result, condition) for result in results if result.system.name in names]
-            drawn, rows_shown = "reconstructions" in outcome.experiment.figures, not outcome.experiment.photographs
-            arrays = collect_arrays(results, condition.key, drawn, rows_shown, self.arrays(condition))
+            arrays = collect_arrays(
+                results,
+                condition.key,
+                reconstructions="reconstructions" in outcome.experiment.figures,
+                inputs=not outcome.experiment.photographs,
+                before=self.arrays(condition),
+            )
             if arrays is not None:
                 arrays.save(self._arrays(name))
         if curves:
