@@ -330,15 +330,18 @@ def test_memory_is_returned(tmp_path):
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="peak memory is read from /proc")
 @pytest.mark.long
 def test_a_billion_rows_open_at_once(tmp_path, monkeypatch):
-    """12.3 TB in 2,862 shards, never verified before: below 2 s and 500 MB, the first batch below 5 s.
+    """12.3 TB in 2,862 shards, never verified before, against a set of 6 million rows in 18 shards.
 
-    Seconds are the process's own (processor time), because tests share the machine with others.
+    167 times the rows may take 10 times the processor time to open and 4 times until the first batch, which is mostly
+    imports. Ratios, because processor seconds depend on the machine and on what else runs there.
     """
     monkeypatch.setattr(layout, "SHARD_BYTES", 1 << 32)
+    write_sparse_pack(tmp_path / "small", 6 * 10**6, (3, 64, 64))
     write_sparse_pack(tmp_path / "set", 10**9, (3, 64, 64))
+    small = opened_in_a_process(tmp_path / "small")
     found = opened_in_a_process(tmp_path / "set")
     assert found.rows == 10**9
-    assert found.held_out == 50_000
-    assert found.opened.processor_seconds < 2
+    assert found.held_out == small.held_out == 50_000
     assert found.opened.peak_bytes < 500e6
-    assert found.first_batch.processor_seconds < 5
+    assert found.opened.processor_seconds < 10 * small.opened.processor_seconds
+    assert found.first_batch.processor_seconds < 4 * small.first_batch.processor_seconds
