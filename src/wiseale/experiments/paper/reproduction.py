@@ -149,7 +149,7 @@ def plan_runs(
         made = [replace(comparison, seeds=_seeds(comparison, choice)) for comparison in made]
         comparisons[name] = made
         for priority, job in experiment.jobs(scale, made) if made else []:
-            control = _control(job, out / name)
+            control = _control(job, made)
             named = replace(job, name=f"{name}: {control}{', ' if control else ''}{job.name}")
             if choice.includes(named, (name, scale, control)):
                 jobs.append((priority, named))
@@ -162,10 +162,10 @@ def _seeds(comparison: Comparison, choice: Choice) -> int:
     return max(asked, read_comparison(comparison.out).seeds) if (comparison.out / COMPARISON).exists() else asked
 
 
-def _control(job: Job, folder: Path) -> str:
-    """How the run differs on purpose from the experiment's own, by its folder; empty for the experiment's own."""
-    first = job.out.relative_to(folder).parts[0]
-    return "" if first in ("runs", "sweep") else first
+def _control(job: Job, comparisons: Sequence[Comparison]) -> str:
+    """How the run differs on purpose from the experiment's own: the folder of a comparison with other settings."""
+    own = comparisons[0].base
+    return next((one.out.name for one in comparisons if one.base != own and job.out.is_relative_to(one.out)), "")
 
 
 def keep_request(out: Path, scale: Scale, notes: Mapping[str, str] | None = None) -> None:
