@@ -280,6 +280,22 @@ def test_a_verdict_counts_its_statements_and_says_how_many_seeds_are_needed():
     assert verdict.tally == "1 held, 1 not held, 1 not decided, 1 without runs"
     needed = seeds_to_decide([LOW], 1.01, adjusted_confidence(4))
     assert verdict.findings[-1].text.endswith(f"limit 1.01: not decided (needs about {needed} seeds)")
-    alike = Claim("C1", "", (better,)).judge(evidence(LOW, LOW))
-    assert alike.findings[0].text.endswith("not decided (not even 1,000 seeds would decide it)")
     assert "seeds" not in Claim("C1", "", (better,)).judge(evidence(LOW, HIGH)).findings[0].text
+
+
+def test_systems_of_unknown_order_are_alike_or_need_more_seeds():
+    """What is shown of them is stated; the claim stays open either way."""
+
+    def said(relation, ours, theirs):
+        found = relation.test((ours, theirs), 0.95)
+        assert found.outcome == "not decided"
+        return found.text.partition("not decided")[2]
+
+    scattered = (1.0, 1.5, 0.5)
+    for relation in (Below("sine", "mse", OURS, THEIRS), Above("sine", "mse", OURS, THEIRS)):
+        assert said(relation, LOW, LOW) == " (alike within 10 %)"
+        assert said(relation, scattered, LOW) == " (not even 1,000 seeds would decide it)"
+        needed = seeds_to_decide([scattered, (1.2, 1.7, 0.7)], confidence=0.95)
+        assert said(relation, scattered, (1.2, 1.7, 0.7)) == f" (needs about {needed} seeds)"
+    nats = Above("sine", "training_elbo", OURS, THEIRS)  # a tenth of 249 nats is no small difference
+    assert said(nats, near(-249.0), near(-249.0)) == " (not even 1,000 seeds would decide it)"

@@ -11,7 +11,7 @@ from wiseale.experiments.comparison import summarize
 from wiseale.experiments.gallery import draw_all
 from wiseale.experiments.paper.claims import Verdict
 from wiseale.experiments.paper.evidence import conditions_of
-from wiseale.experiments.paper.relations import MINIMUM_SEEDS
+from wiseale.experiments.paper.relations import MARGIN, MINIMUM_SEEDS
 from wiseale.experiments.paper.reproduction import Outcome, Reproduction
 from wiseale.experiments.paper.scales import Scale
 from wiseale.experiments.saved_figure import SavedFigure
@@ -55,9 +55,9 @@ def how_claims_are_judged() -> str:
         "difference of means, the F distribution's for a ratio of spreads. A claim's intervals hold jointly with 95 % "
         "(Bonferroni over its statements; there is no correction across claims). A claim is held if all its statements "
         "are, not held if one is refuted, and otherwise not decided, in particular while any of its runs is missing. "
-        "C4 and C8 are decided by computation alone. Beside a statement that is not decided stands how many seeds of "
-        "each system would decide it if means and spreads stayed as they are: a rough guide to whether seeds are "
-        "missing or the systems are alike."
+        "C4 and C8 are decided by computation alone. Beside a statement that is not decided stands what is known: that "
+        f"the systems are alike within {100 * MARGIN:g} % (a test of equivalence at the same confidence), or how many "
+        "seeds of each would decide it if means and spreads stayed as they are, a rough guide."
     )
 
 

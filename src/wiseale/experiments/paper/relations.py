@@ -21,7 +21,9 @@ from wiseale.experiments.paper.evidence import Evidence
 Outcome = Literal["held", "not held", "not decided"]
 
 MINIMUM_SEEDS = 3
-MARGIN = 0.1  # "comparable" and "at most so much larger", relative to the other system's mean (ours)
+MARGIN = 0.1  # "alike", "comparable" and "at most so much larger", relative to the other system's mean (ours)
+
+_LOG_DENSITIES = ("training_elbo", "reconstruction")  # without a natural zero: a tenth of their mean says nothing
 
 
 @dataclass(frozen=True)
@@ -81,14 +83,24 @@ class _Pair:
         """Welch's interval of ours − factor·theirs, in which the uncertainty of theirs counts too."""
         return difference_interval(samples[0], [factor * value for value in samples[1]], confidence)
 
-    def _how_far(self, factor: float, samples: Sequence[Sequence[float]], confidence: float, outcome: Outcome) -> str:
-        scaled = [samples[0], [factor * value for value in samples[1]]]
-        return _seeds_in_words(seeds_to_decide(scaled, confidence=confidence)) if outcome == "not decided" else ""
+    def _around(
+        self, margin: float, samples: Sequence[Sequence[float]], confidence: float
+    ) -> tuple[tuple[Interval, Interval], Outcome]:
+        """Whether ours lies between (1 − margin)·theirs and (1 + margin)·theirs, with the intervals that say so."""
+        below, above = (self._against(factor, samples, confidence) for factor in (1 - margin, 1 + margin))
+        sides = _side(below) * _side(above)
+        return (below, above), _by_sides(sides < 0, sides > 0)
 
-    def _text(self, samples: Sequence[Sequence[float]], what: str, outcome: Outcome, how_far: str = "") -> str:
+    def _open(self, samples: Sequence[Sequence[float]], confidence: float) -> str:
+        """What is known of a difference of unknown sign: the systems are alike, or more seeds are needed."""
+        if self.measure not in _LOG_DENSITIES and self._around(MARGIN, samples, confidence)[1] == "held":
+            return f" (alike within {100 * MARGIN:g} %)"
+        return _seeds_in_words(seeds_to_decide(samples, confidence=confidence))
+
+    def _text(self, samples: Sequence[Sequence[float]], what: str, outcome: Outcome, known: str = "") -> str:
         ours, theirs = (f"{fmean(values):.4g}" for values in samples)
         means = f"{self.ours.name} {ours} against {self.theirs.name} {theirs}"
-        return f"{self.experiment}, {self.measure}: {means}; {what}: {outcome}{how_far}"
+        return f"{self.experiment}, {self.measure}: {means}; {what}: {outcome}{known}"
 
 
 @dataclass(frozen=True)
@@ -99,8 +111,8 @@ class Below(_Pair):
         """Held, not held or not decided, by the interval of the difference."""
         interval = self._against(1, samples, confidence)
         outcome = _by_sides(interval.high < 0, interval.low > 0)
-        how_far = self._how_far(1, samples, confidence, outcome)
-        return Finding(outcome, self._text(samples, f"difference {interval}", outcome, how_far))
+        known = self._open(samples, confidence) if outcome == "not decided" else ""
+        return Finding(outcome, self._text(samples, f"difference {interval}", outcome, known))
 
 
 @dataclass(frozen=True)
@@ -111,8 +123,8 @@ class Above(_Pair):
         """Held, not held or not decided, by the interval of the difference."""
         interval = self._against(1, samples, confidence)
         outcome = _by_sides(interval.low > 0, interval.high < 0)
-        how_far = self._how_far(1, samples, confidence, outcome)
-        return Finding(outcome, self._text(samples, f"difference {interval}", outcome, how_far))
+        known = self._open(samples, confidence) if outcome == "not decided" else ""
+        return Finding(outcome, self._text(samples, f"difference {interval}", outcome, known))
 
 
 @dataclass(frozen=True)
@@ -128,11 +140,8 @@ class Comparable(_Pair):
 
     def test(self, samples: Sequence[Sequence[float]], confidence: float) -> Finding:
         """Held, not held or not decided, by the two intervals."""
-        factors = (1 - self.margin, 1 + self.margin)
-        intervals = [self._against(factor, samples, confidence) for factor in factors]
-        sides = [_side(interval) for interval in intervals]
-        outcome = _by_sides(sides[0] * sides[1] < 0, sides[0] * sides[1] > 0)
-        pairs = zip(factors, intervals, strict=True)
+        intervals, outcome = self._around(self.margin, samples, confidence)
+        pairs = zip((1 - self.margin, 1 + self.margin), intervals, strict=True)
         what = ", ".join(f"difference from {factor:g} times the latter {interval}" for factor, interval in pairs)
         return Finding(outcome, self._text(samples, what, outcome))
 
@@ -152,7 +161,9 @@ class NotAbove(_Pair):
         interval = self._against(factor, samples, confidence)
         outcome = _by_sides(interval.high < 0, interval.low > 0)
         what = f"difference from {factor:g} times the latter {interval}"
-        how_far = self._how_far(factor, samples, confidence, outcome)
+        scaled = [samples[0], [factor * value for value in samples[1]]]
+        seeds = seeds_to_decide(scaled, confidence=confidence)
+        how_far = _seeds_in_words(seeds) if outcome == "not decided" else ""
         return Finding(outcome, self._text(samples, what, outcome, how_far))
 
 
