@@ -166,6 +166,24 @@ def test_equally_close_to_the_prior_is_relative_to_the_aggregate_kl(excess, expe
     assert judged("C11", {"sine": one, "mnist": one}).outcome == expected
 
 
+NOISE = (-2.6e-7, -3.7e-7, 4.6e-7)  # aggregate KLs of three collapsed models, as measured
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "expected"),
+    [
+        (NOISE, NOISE, "held"),
+        (NOISE, tuple(-value for value in NOISE), "held"),
+        ((-1e-8, -2e-8, 1e-8), (-6e-8, -5e-8, -5.2e-8), "held"),  # 1.1 times a negative number is less than it
+        (near(0.59), NOISE, "not held"),
+        ((0.0, 0.0005, 0.0025), NOISE, "not decided"),
+    ],
+)
+def test_noise_about_zero_does_not_decide_what_is_as_close(ours, theirs, expected):
+    relation = NotAbove("sine", "kl_aggregate_mc", OURS, THEIRS, floor=1e-3)
+    assert relation.test((ours, theirs), 0.95).outcome == expected
+
+
 @pytest.mark.parametrize(
     ("rise", "mse", "expected"),
     [(4.0, 0.05, "held"), (4.0, 0.054, "held"), (9.0, 0.05, "not held"), (1e-6, 0.67, "not held")],

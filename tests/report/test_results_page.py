@@ -16,7 +16,7 @@ from wiseale.experiments import systems as s
 from wiseale.experiments.comparison import Comparison
 from wiseale.experiments.paper.figure_arrays import FigureArrays, SystemArrays
 from wiseale.experiments.paper.reproduction import keep_request, read_reproduction
-from wiseale.experiments.paper.results import Results
+from wiseale.experiments.paper.results import TOY_TABLES, Results
 from wiseale.report.directory import reproduction_page
 from wiseale.report.results_figures import draw_figures
 from wiseale.runs.run import start
@@ -115,12 +115,54 @@ def test_figures_1_and_5b_are_drawn_from_kept_arrays(tmp_path):
         x, mu = draws.uniform(size=shape).astype(np.float32), draws.normal(size=(64, 2)).astype(np.float32)
         arrays = {one.name: SystemArrays(x, mu, np.abs(mu)) for one in (s.WISE_ALE, s.AEVB)}
         arrays[s.WAE_MMD.name] = SystemArrays(x, mu, None)
-        FigureArrays(condition.key, 0, x, arrays).save(tmp_path / "arrays" / f"{experiment}.npz")
+        FigureArrays(condition.key, 0, x, arrays).save(tmp_path / "arrays" / f"{experiment}-paper.npz")
     pictures = draw_figures(results, rows, "paper")
     assert [picture.path.stem for picture in pictures] == ["figure1", "figure5b"]
     assert all(picture.path.stat().st_size > 5000 for picture in pictures)
     other = [replace(one, condition=replace(one.condition, epochs=1)) for one in rows]
     assert draw_figures(results, other, "paper") == []  # arrays of another condition are not shown
+
+
+def test_no_figure_where_none_of_its_systems_has_been_run(tmp_path):
+    rows, x = [], np.zeros((8, 1, 28, 28), np.float32)
+    for experiment in ("mnist", "sine", "celeba"):
+        condition = replace(PAPER, experiment=experiment)
+        rows += [replace(one, condition=condition) for one in seeds(s.WISE_ALE_AS_WRITTEN, (1.0, 2.0))]
+        shown = s.WAE_MMD if experiment == "sine" else s.WISE_ALE_AS_WRITTEN  # of other figures
+        arrays = {shown.name: SystemArrays(x, np.zeros((64, 2), np.float32), None)}
+        FigureArrays(condition.key, 0, x, arrays).save(tmp_path / "arrays" / f"{experiment}-paper.npz")
+    assert draw_figures(Results(tmp_path), rows, "paper") == []
+
+
+def test_a_small_reproduction_leaves_the_papers_figures_and_toy(reproduction, docs, tmp_path):
+    """Arrays and the bound analysis are kept for each scale."""
+    results = Results(docs / "results")
+    large = replace(PAPER, experiment="sine")
+    x = np.zeros((8, 1, 16), np.float32)
+    arrays = FigureArrays(large.key, 0, x, {s.AEVB.name: SystemArrays(x, np.zeros((4, 2), np.float32), None)})
+    arrays.save(results.folder / "arrays" / "sine-paper.npz")
+    copied = tmp_path / "small"
+    shutil.copytree(reproduction, copied)
+    for folder, text in ((copied / "toy" / "tables", "small"), (results.folder / "toy" / "paper" / "tables", "paper")):
+        folder.mkdir(parents=True)
+        for name in TOY_TABLES:
+            (folder / f"{name}.json").write_text(text)
+    results.add(copied)
+    assert results.arrays(large) is not None
+    assert results.arrays(results.rows()[0].condition) is not None
+    for scale in ("small", "paper"):
+        folder = results.toy(scale)
+        assert [(folder / "tables" / f"{name}.json").read_text() for name in TOY_TABLES] == [scale] * 3
+
+
+def test_an_unfinished_bound_analysis_is_not_added(reproduction, tmp_path):
+    copied = tmp_path / "small"
+    shutil.copytree(reproduction, copied)
+    (copied / "toy" / "tables").mkdir(parents=True)
+    (copied / "toy" / "tables" / "two_gaussians.json").write_text("{}")
+    results = Results(tmp_path / "results")
+    results.add(copied)
+    assert results.toy("small") is None
 
 
 def test_the_report_keeps_controls_apart(reproduction, monkeypatch):

@@ -23,7 +23,7 @@ from wiseale.report.weights import weights_table
 
 LEAD = (
     "Every number on this page is computed from files beside it: runs.csv, one row for each run with its settings, "
-    "seed and commit, and the tables of the bound analysis (C4, C8) in toy/tables. The command make results writes the "
+    "seed and commit, and the tables of the bound analysis (C4, C8) in toy. The command make results writes the "
     "page again; make results FROM=DIR first adds the runs of wiseale reproduce … --out DIR. Nats per observation "
     "unless stated otherwise; ± is a 95 % Student interval over seeds."
 )
@@ -37,9 +37,10 @@ def results_document(results: Results) -> Document:
     """Draw the figures into the results' folder and assemble the page; the scale nearest to the paper's comes first."""
     rows = results.rows()
     scales = [scale for scale in reversed(SCALES) if any(row.condition.scale == scale for row in rows)]
-    toy = verdicts_of(read_table(results.folder / "toy", "judgements")) if results.has_toy() else []
     sections = []
     for scale in scales or ["paper"]:
+        folder = results.toy(scale)
+        toy = verdicts_of(read_table(folder, "judgements")) if folder else []
         verdicts = judge(evidence_of(rows, scale), toy)
         sections += [_claims(verdicts, scale), _conditions(rows, scale)]
         sections += [

@@ -31,7 +31,7 @@ def draw_figures(results: Results, rows: Sequence[RunRow], scale: str) -> list[P
     conditions = {experiment: found[0] for experiment, found in conditions_of(rows, scale).items()}
     made = [
         _figure_1(results, conditions.get("mnist")),
-        _figure_4(results),
+        _figure_4(results, scale),
         *(_figure_5(results, name, conditions.get(experiment)) for name, (experiment, _) in FIGURE_5.items()),
         _figure_6(results, conditions.get("sine")),
     ]
@@ -43,15 +43,17 @@ def _figure_1(results: Results, condition: Condition | None) -> Picture | None:
     if arrays is None:
         return None
     known = [system.name for system in FIGURE_1 if system.name in arrays.systems]
+    if not known:
+        return None
     figure = posterior_contours({name: (arrays.systems[name].mu, arrays.systems[name].sigma) for name in known})
     caption = f"Figure 1. Posteriors of unseen digits. {condition}; seed {arrays.seed}."
     return _save(results, figure, "figure1", caption)
 
 
-def _figure_4(results: Results) -> Picture | None:
-    if not results.has_toy():
+def _figure_4(results: Results, scale: str) -> Picture | None:
+    toy = results.toy(scale)
+    if toy is None:
         return None
-    toy = results.folder / "toy"
     figure = figure4(read_table(toy, "two_gaussians"), read_table(toy, "minima"))
     return _save(results, figure, "figure4", FIGURES["figure4"])
 
@@ -61,6 +63,8 @@ def _figure_5(results: Results, name: str, condition: Condition | None) -> Pictu
     if arrays is None:
         return None
     known = [system.name for system in FIGURE_5[name][1] if system.name in arrays.systems]
+    if not known:
+        return None
     figure = reconstructions(arrays.x, {name: arrays.systems[name].x_hat for name in known})
     number = name.removeprefix("figure")
     what = "Unseen inputs and their reconstructions from μ"

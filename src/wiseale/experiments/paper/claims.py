@@ -193,14 +193,18 @@ def _c10_steadier() -> Claim:
     return Claim("C10", statement, tuple(Steadier(e, "mse", s.WISE_ALE, rival) for e, rival in _ADVERSARIAL))
 
 
+# Nats. Collapsed codes have an aggregate KL of 0, measured with an error of about 4e-7 at the paper's scale.
+_CLOSE = 1e-3
+
+
 def _c11() -> Claim:
     statement = (
         "(ours) at equal weight w ≥ 1 WiSE-ALE reconstructs better than β-VAE with β = w, at an aggregate KL at most "
-        f"{100 * MARGIN:g} % larger"
+        f"{100 * MARGIN:g} % larger, or {_CLOSE:g} nats where that is more"
     )
     pairs = [(e, s.sweep_of_wise_ale(w), s.sweep_of_beta_vae(w)) for e in ("sine", "mnist") for w in ("1", "4", "16")]
     better = [Below(e, "reconstruction", ours, theirs) for e, ours, theirs in pairs]
-    close = [NotAbove(e, "kl_aggregate_mc", ours, theirs) for e, ours, theirs in pairs]
+    close = [NotAbove(e, "kl_aggregate_mc", ours, theirs, floor=_CLOSE) for e, ours, theirs in pairs]
     return Claim("C11", statement, (*better, *close))
 
 

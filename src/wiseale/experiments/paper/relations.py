@@ -148,23 +148,29 @@ class Comparable(_Pair):
 
 @dataclass(frozen=True)
 class NotAbove(_Pair):
-    """``ours`` exceeds ``theirs`` by at most ``margin`` times theirs, a test of non-inferiority for measures above 0.
+    """``ours`` exceeds ``theirs`` by at most ``margin`` times theirs, or by ``floor`` if that is more: non-inferiority.
 
-    Welch's interval of ours − (1 + margin)·theirs lies below 0 (not held: above 0).
+    Welch's interval of ours − (1 + margin)·theirs lies below 0 (not held: above 0); with the floor, that of
+    ours − theirs lies below the floor. A measure that can be 0 needs a floor: its estimate is then noise of either
+    sign, and a tenth of it no margin.
     """
 
     margin: float = MARGIN
+    floor: float = 0.0
 
     def test(self, samples: Sequence[Sequence[float]], confidence: float) -> Finding:
         """Held, not held or not decided, by the interval of the difference."""
-        factor = 1 + self.margin
+        allowed = self.margin * fmean(samples[1])
+        factor, limit = (1.0, self.floor) if allowed < self.floor else (1 + self.margin, 0.0)
         interval = self._against(factor, samples, confidence)
-        outcome = _by_sides(interval.high < 0, interval.low > 0)
-        what = f"difference from {factor:g} times the latter {interval}"
+        outcome = _by_sides(interval.high < limit, interval.low > limit)
+        what = f"difference {interval}, limit {limit:g}"
+        if factor != 1:
+            what = f"difference from {factor:g} times the latter {interval}"
         scaled = [samples[0], [factor * value for value in samples[1]]]
-        seeds = seeds_to_decide(scaled, confidence=confidence)
-        how_far = _seeds_in_words(seeds) if outcome == "not decided" else ""
-        return Finding(outcome, self._text(samples, what, outcome, how_far))
+        seeds = seeds_to_decide(scaled, limit, confidence)
+        known = _seeds_in_words(seeds) if outcome == "not decided" else ""
+        return Finding(outcome, self._text(samples, what, outcome, known))
 
 
 @dataclass(frozen=True)

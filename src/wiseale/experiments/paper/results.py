@@ -1,9 +1,9 @@
 """The folder that keeps results of reproductions: rows, curves, arrays of figures, tables of the bound analysis.
 
-runs.csv                one row per run, of all reproductions added so far
-curves.csv              training curves of the runs that Figure 6 shows
-arrays/EXPERIMENT.npz   reconstructions and posteriors that Figures 1 and 5 show
-toy/tables/*.json       the tables behind Figure 4, C4 and C8
+runs.csv                      one row per run, of all reproductions added so far
+curves.csv                    training curves of the runs that Figure 6 shows
+arrays/EXPERIMENT-SCALE.npz   reconstructions and posteriors that Figures 1 and 5 show
+toy/SCALE/tables/*.json       the tables behind Figure 4, C4 and C8
 """
 
 from __future__ import annotations
@@ -41,13 +41,14 @@ class Results:
 
     def arrays(self, condition: Condition) -> FigureArrays | None:
         """The arrays of an experiment's figures; None where they are of another condition, or there are none."""
-        path = self._arrays(condition.experiment)
+        path = self._arrays(condition)
         found = FigureArrays.load(path) if path.exists() else None
         return found if found is not None and found.condition == condition.key else None
 
-    def has_toy(self) -> bool:
-        """Whether the bound analysis has been added."""
-        return all((self.folder / "toy" / "tables" / f"{name}.json").exists() for name in TOY_TABLES)
+    def toy(self, scale: str) -> Path | None:
+        """The bound analysis at a scale, as ``read_table`` takes it; None where it has not been added."""
+        found = self._toy(scale)
+        return found if all((found / "tables" / f"{name}.json").exists() for name in TOY_TABLES) else None
 
     def add(self, reproduction: Path) -> None:
         """Take over what `wiseale reproduce` has finished in a directory; the same run taken again replaces itself."""
@@ -57,15 +58,15 @@ class Results:
         rows = merge(self.rows(), found.rows())
         write_rows(self.folder / RUNS, rows)
         self._add_curves_and_arrays(reproduction, rows)
-        tables = reproduction / "toy" / "tables"
-        if tables.is_dir():
-            kept = self.folder / "toy" / "tables"
+        tables = [reproduction / "toy" / "tables" / f"{name}.json" for name in TOY_TABLES]
+        if all(table.exists() for table in tables):
+            kept = self._toy(found.scale) / "tables"
             kept.mkdir(parents=True, exist_ok=True)
-            for name in TOY_TABLES:
-                shutil.copyfile(tables / f"{name}.json", kept / f"{name}.json")
+            for table in tables:
+                shutil.copyfile(table, kept / table.name)
 
     def _add_curves_and_arrays(self, reproduction: Path, rows: list[RunRow]) -> None:
-        """Of the condition that the page shows: arrays of another one would never be drawn."""
+        """Of the scale's condition with the most runs: arrays of another one would never be drawn."""
         found = read_reproduction(reproduction)
         shown = {name: conditions[0] for name, conditions in conditions_of(rows, found.scale).items()}
         curves: list[Curve] = []
@@ -77,17 +78,23 @@ class Results:
             if name == "sine":
                 names = [system.name for system in IN_FIGURE_6]
                 curves += [curve_of(result, condition) for result in results if result.system.name in names]
+            figures = outcome.experiment.figures
+            if not {"reconstructions", "posteriors"} & figures.keys():
+                continue
             arrays = collect_arrays(
                 results,
                 condition.key,
-                reconstructions="reconstructions" in outcome.experiment.figures,
+                reconstructions="reconstructions" in figures,
                 inputs=not outcome.experiment.photographs,
                 before=self.arrays(condition),
             )
             if arrays is not None:
-                arrays.save(self._arrays(name))
+                arrays.save(self._arrays(condition))
         if curves:
             write_curves(self.folder / CURVES, merge_curves(read_curves(self.folder / CURVES), curves))
 
-    def _arrays(self, experiment: str) -> Path:
-        return self.folder / "arrays" / f"{experiment}.npz"
+    def _arrays(self, condition: Condition) -> Path:
+        return self.folder / "arrays" / f"{condition.experiment}-{condition.scale}.npz"
+
+    def _toy(self, scale: str) -> Path:
+        return self.folder / "toy" / scale
