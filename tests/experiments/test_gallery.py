@@ -3,12 +3,16 @@
 import numpy as np
 import pytest
 import torch
+from matplotlib.figure import Figure
 from scipy import stats
 from tests.evaluation.models import Decoder, case_of
 
 from wiseale.evaluation import prior_match
 from wiseale.experiments import gallery
+from wiseale.experiments import systems as s
+from wiseale.experiments.comparison import Estimate
 from wiseale.experiments.decoded_pictures import prior_grid, spread_rows
+from wiseale.experiments.saved_figure import Folder
 from wiseale.experiments.table_entries import Entry
 from wiseale.experiments.table_pictures import traversal
 from wiseale.posterior import PointPosterior, Posterior
@@ -64,5 +68,15 @@ def test_the_sandwich_is_made_of_what_evaluation_measures():
     assert set(gallery._SANDWICH.values()) <= set(prior_match.NAMES)
 
 
-def test_aevb_is_a_beta_vae_of_the_sweep():
-    assert gallery._family("aevb") == gallery._family("beta_vae:beta=4") != gallery._family("wise_ale")
+def test_aevb_is_a_beta_vae_of_the_sweep_and_with_a_warm_up_it_is_not():
+    family = {one.name: gallery._family(one) for one in (s.AEVB, s.BETA_VAE, s.AEVB_WARM_UP, s.WISE_ALE)}
+    assert family[s.AEVB.name] == family[s.BETA_VAE.name]
+    assert len(set(family.values())) == 3
+
+
+def test_the_error_bar_of_the_sandwich_is_that_of_a_mean(tmp_path, monkeypatch):
+    drawn = {}
+    monkeypatch.setattr(gallery, "bound_sandwich", lambda found: drawn.update(found) or Figure())
+    measures = dict.fromkeys(gallery._SANDWICH.values(), Estimate(0.2, None, 4))
+    gallery._sandwich(Folder(tmp_path), {"AEVB": measures})
+    assert drawn["AEVB"].mc_standard_error == 0.1

@@ -13,10 +13,15 @@ import pytest
 from tests.cli.commands import run
 
 from wiseale.config import TrainConfig
+from wiseale.data import load_dataset
 from wiseale.errors import WiseAleError
 from wiseale.experiments.search.space import default_space, parse_space, settings_of_trial
 from wiseale.experiments.search.study import read_search
+from wiseale.processes.world import ALONE
 from wiseale.runs.directory import RunDirectory
+from wiseale.training import loop
+from wiseale.training.plan import resolve
+from wiseale.training.setup import Work, take_weights
 
 SETTINGS = ("--network", "mlp:hidden=8", "--max-epochs", "3", "--space", "lr=1e-4..1e-1", "batch_size=8|16")
 
@@ -84,6 +89,29 @@ def test_trials_are_runs_and_the_best_is_theirs(table, tmp_path, capsys):
     assert run(capsys, "train", "--config", out / "best.json", "--out", tmp_path / "again")[0] == 0
     again = RunDirectory(tmp_path / "again").read_metrics()
     assert again == RunDirectory(search.run_path(best.number)).read_metrics()
+
+
+@pytest.mark.parametrize("start", ["pca", "none"])
+def test_with_early_stopping_a_trial_has_the_value_of_the_weights_it_keeps(start, table, tmp_path, capsys):
+    """Epochs in which the prior's weight rises are not kept; the start is, if nothing is better. Measured anew."""
+    out = tmp_path / "search"
+    settings = ("--network", f"mlp:hidden=8,start={start}", "--max-epochs", 14, "--patience", 3, "--prior-warmup", 4)
+    space = ("--space", "lr=1e-3..1", "--measure", "reconstruction")
+    assert run(capsys, "search", table, *settings, *space, "--trials", 5, "--out", out)[0] == 0
+    search, kept_start = read_search(out), []
+    for trial in search.trials():
+        assert trial.state.name == "COMPLETE"
+        made = RunDirectory(search.run_path(trial.number))
+        chosen, dataset = made.read_record().settings, load_dataset(str(table))
+        work = Work.prepare(resolve(chosen, dataset), dataset)
+        take_weights(work.learner.model, str(made.path))
+        assert trial.value == pytest.approx(measure_held_out(work)["reconstruction"], rel=1e-5)
+        kept_start.append(trial.value not in [epoch.held_out["reconstruction"] for epoch in made.read_metrics()])
+    assert all(kept_start) == (start == "pca")  # the rows have two factors: PCA cannot be improved
+
+
+def measure_held_out(work):
+    return loop._held_out_terms(work.learner, work.held_out, work.plan, ALONE)
 
 
 def test_a_killed_search_continues_with_the_trials_it_would_have_made(table, tmp_path, capsys):

@@ -93,7 +93,7 @@ def _train(chosen: TrainConfig, dataset: Dataset, cells: Cells | None, verbose: 
         fit(work.learner, work.train, work.held_out, work.plan, journal)
     work.learner.finish()
     progress = work.learner.progress
-    best = progress.best_epoch if work.learner.best is not None else progress.epoch
+    best = progress.kept_epoch
     use = final_code_use(work)
     told = collapse_message(use, chosen.objective, work.model_config.likelihood) if use else None
     model_config = replace(work.model_config, table=cells.schema) if cells is not None else work.model_config

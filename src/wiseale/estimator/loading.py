@@ -13,7 +13,6 @@ from wiseale.data.dataset import Scaling
 from wiseale.data.defaults import Length, choose_length
 from wiseale.data.source import split_path
 from wiseale.data.tables.columns import counted_names
-from wiseale.errors import ModelFileError
 from wiseale.estimator.estimator import AutoEncoder
 from wiseale.estimator.fit import flatten
 from wiseale.estimator.tables import has_names
@@ -21,7 +20,7 @@ from wiseale.likelihoods import TableFamily
 from wiseale.models.inference import Codec, open_codec
 from wiseale.models.places import HUB, locate
 from wiseale.networks.model import IdentityStandardizer, Model
-from wiseale.runs.checkpoint import read_state, saved_checkpoints
+from wiseale.runs.checkpoint import newest_progress
 from wiseale.runs.directory import RunDirectory
 from wiseale.runs.record import RunRecord
 
@@ -69,7 +68,7 @@ def load(path: str | os.PathLike[str], sha256: str | None = None) -> AutoEncoder
         estimator.set_params(**_of_training(record))
         estimator.seed_ = record.settings.seed
         estimator.history_ = [flatten(epoch) for epoch in run.read_metrics()]
-        estimator.best_epoch_ = _best_epoch(run)
+        estimator.best_epoch_ = progress.kept_epoch if (progress := newest_progress(run.checkpoints)) else None
     estimator.n_epochs_ = len(estimator.history_)
     return estimator
 
@@ -108,15 +107,3 @@ def _of_training(record: RunRecord) -> dict[str, Any]:
     if Length(settings.max_epochs or 0, known["patience"], settings.watch_every or 1) == chosen:
         known |= {"max_epochs": "auto", "patience": "auto"}
     return known | {"missing": parse_spec(f":{split_path(settings.data)[1]}")[1].get("missing", "learn")}
-
-
-def _best_epoch(run: RunDirectory) -> int | None:
-    """The epoch whose weights were kept; None where the run's last checkpoint has been removed."""
-    newest = next(iter(saved_checkpoints(run.checkpoints)), None)
-    if newest is None:
-        return None
-    try:
-        progress = read_state(newest).progress
-    except ModelFileError:
-        return None
-    return progress.epoch if progress.best_loss is None else progress.best_epoch

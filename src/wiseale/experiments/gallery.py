@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from statistics import mode
 
 from wiseale.config import parse_spec
 from wiseale.evaluation.encoded import open_run
-from wiseale.experiments.comparison import Result, Summary, summarize
+from wiseale.experiments.comparison import Result, Summary, System, summarize
 from wiseale.experiments.model_pictures import model_pictures, run_curves
 from wiseale.experiments.saved_figure import Folder, SavedFigure
 from wiseale.figures.curves import training_curves
@@ -66,7 +68,7 @@ def _rate_distortion(folder: Folder, results: Sequence[Result]) -> SavedFigure |
         found = [run.evaluation.measures for run in runs]
         points = [(measures["kl_aggregate_mc"], measures["reconstruction"]) for measures in found]
         placed[name] = SystemPoint(
-            _family(runs[0].system.objective),
+            _family(runs[0].system),
             (estimates["kl_aggregate_mc"].mean, estimates["reconstruction"].mean),
             [(x, y) for x, y in points if x is not None and y is not None],
         )
@@ -80,19 +82,21 @@ def _rate_distortion(folder: Folder, results: Sequence[Result]) -> SavedFigure |
     return folder.save(rate_distortion(placed), "rate_distortion", caption)
 
 
-def _family(objective: str) -> str:
-    """The objective without its weight, by which a sweep is joined; AEVB is the β-VAE with β = 1."""
-    name, settings = parse_spec(objective)
-    settings.pop(getattr(make_objective(objective), "weight_setting", None) or "", None)
-    return " ".join(["beta_vae" if name == "aevb" else name, *(f"{k}={v}" for k, v in sorted(settings.items()))])
+def _family(system: System) -> str:
+    """The system without its weight, by which a sweep is joined; AEVB is the β-VAE with β = 1."""
+    name, settings = parse_spec(system.objective)
+    settings.pop(getattr(make_objective(system.objective), "weight_setting", None) or "", None)
+    own = {**settings, **system.settings}
+    return " ".join(["beta_vae" if name == "aevb" else name, *(f"{k}={v}" for k, v in sorted(own.items()))])
 
 
 def _sandwich(folder: Folder, summary: Summary) -> SavedFigure | None:
-    found = {
-        name: Sandwich(**{field: measures[measure].mean for field, measure in _SANDWICH.items()})
-        for name, measures in summary.items()
-        if all(measure in measures for measure in _SANDWICH.values())
-    }
+    found = {}
+    for name, measures in summary.items():
+        if all(measure in measures for measure in _SANDWICH.values()):
+            one = Sandwich(**{field: measures[measure].mean for field, measure in _SANDWICH.items()})
+            seeds = measures["kl_aggregate_mc"].n  # the error of a mean over seeds, each estimated on its own
+            found[name] = replace(one, mc_standard_error=one.mc_standard_error / math.sqrt(seeds))
     if not found:
         return None
     caption = (

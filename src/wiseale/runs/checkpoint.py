@@ -101,6 +101,15 @@ def read_state(path: Path) -> SavedState:
         raise ModelFileError(f"cannot read {file}: {error}") from None
 
 
+def newest_progress(directory: Path) -> Progress | None:
+    """The progress in the newest checkpoint; None where there is none that can be read."""
+    newest = next(iter(saved_checkpoints(directory)), None)
+    try:
+        return read_state(newest).progress if newest else None
+    except ModelFileError:
+        return None
+
+
 def newest_history(directory: Path) -> History | None:
     """The history in the newest checkpoint; None where there is no intact one, or it is of an earlier version."""
     for path in saved_checkpoints(directory)[:1]:

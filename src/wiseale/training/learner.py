@@ -22,6 +22,7 @@ class Progress:
         sums: running sums of the terms over the steps of the unfinished epoch.
         best_loss: lowest held-out loss so far, at step 0 or after the warm-up.
         best_epoch: the epoch after which it was measured.
+        best_terms: the held-out terms then; empty in checkpoints of earlier versions.
         stopped: early stopping has ended the run.
     """
 
@@ -30,7 +31,13 @@ class Progress:
     sums: dict[str, float] = field(default_factory=dict)
     best_loss: float | None = None
     best_epoch: int = 0
+    best_terms: dict[str, float] = field(default_factory=dict)
     stopped: bool = False
+
+    @property
+    def kept_epoch(self) -> int:
+        """The epoch whose weights a finished run keeps: the best where held-out rows decide, 0 for the start."""
+        return self.epoch if self.best_loss is None else self.best_epoch
 
 
 @dataclass

@@ -209,6 +209,7 @@ def _watch(learner: Learner, held_out: Mapping[str, float] | None, plan: Plan) -
         return
     if progress.best_loss is None or held_out["loss"] < progress.best_loss:
         progress.best_loss, progress.best_epoch = held_out["loss"], progress.epoch
+        progress.best_terms = dict(held_out)
         learner.best = snapshot(learner.modules)
     since = progress.epoch - max(progress.best_epoch, math.ceil(plan.prior_warmup))
     progress.stopped = since >= plan.patience

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,10 +21,11 @@ from wiseale.platform.atomic_files import write_text
 from wiseale.platform.folders import default_data_root
 from wiseale.platform.json_files import parse_table, read_text, record, sealed, unseal
 from wiseale.platform.locks import exclusive_lock
+from wiseale.runs.checkpoint import newest_progress
 from wiseale.runs.directory import RunDirectory
 from wiseale.runs.record import RunRecord
 from wiseale.runs.run import resume, start
-from wiseale.training.records import EpochRecord, TimedEpochRecord
+from wiseale.training.records import TimedEpochRecord
 
 if TYPE_CHECKING:
     from optuna import Study, Trial
@@ -89,26 +89,27 @@ class Search:
 
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         path = str(self.out / JOURNAL)
-        warm_up = math.ceil(self.base.prior_warmup or 0)
         return optuna.create_study(
             storage=JournalStorage(JournalFileBackend(path, lock_obj=JournalFileOpenLock(path))),
             study_name="wiseale",
             load_if_exists=True,
             direction="maximize" if self.measure == "elbo" else "minimize",
-            pruner=optuna.pruners.MedianPruner(n_startup_trials=_STARTUP, n_warmup_steps=warm_up),
+            pruner=optuna.pruners.MedianPruner(n_startup_trials=_STARTUP),
         )
 
     def trials(self) -> list[FrozenTrial]:
         """All trials so far."""
         return list(self.study().get_trials(deepcopy=False))
 
-    def value_of(self, records: Sequence[EpochRecord], patience: object) -> float | None:
-        """The measure of the epoch whose weights were kept: with early stopping that of the lowest held-out loss."""
-        watched = [epoch.held_out for epoch in records if epoch.held_out is not None]
-        if not watched:
-            return None
-        kept = min(watched, key=lambda terms: terms["loss"]) if patience is not None else watched[-1]
-        return kept.get(self.measure)
+    def value_of(self, run: RunDirectory) -> float:
+        """The measure of a finished run, of the weights that it keeps."""
+        progress = newest_progress(run.checkpoints)
+        if progress is None:
+            raise RunError(f"{run.checkpoints} holds no checkpoint that can be read")
+        terms = progress.best_terms if progress.best_loss is not None else run.read_metrics()[-1].held_out or {}
+        if self.measure not in terms:
+            raise RunError(f"the held-out rows have no {self.measure}: choose another --measure, or --held-out above 0")
+        return terms[self.measure]
 
 
 @dataclass(frozen=True)
@@ -215,12 +216,7 @@ def _run_trial(search: Search, study: Study, trial: Trial, watcher: _Watcher) ->
         outcome = resume(path, watcher) if run.config.exists() else start(settings, path, watcher)
         if outcome.signal is not None:
             return outcome.signal
-        value = search.value_of(run.read_metrics(), run.read_record().settings.patience)
-        if value is None:
-            raise RunError(
-                f"the held-out rows have no {search.measure}: choose another --measure, or --held-out above 0"
-            )
-        study.tell(trial, value)
+        study.tell(trial, search.value_of(run))
     except optuna.TrialPruned:
         study.tell(trial, state=TrialState.PRUNED)
     except (DivergenceError, WiseAleError) as error:
@@ -237,12 +233,14 @@ class _Watcher:
         self._search = search
         self._trial = trial
         self._board = board
+        self._warmup = 0.0  # epochs
 
     def loading(self, done: int, total: int) -> None:
         """Nothing."""
 
     def started(self, record: RunRecord, notes: Sequence[str]) -> None:
-        """Nothing."""
+        """Know how long the prior's weight rises: until then a trial is not stopped."""
+        self._warmup = record.settings.prior_warmup or 0.0
 
     def step(self, epoch: int, step_in_epoch: int, steps_per_epoch: int, terms: Mapping[str, float]) -> None:
         """Nothing."""
@@ -256,5 +254,5 @@ class _Watcher:
 
         self._trial.report(value, record.epoch)
         self._board.epoch(self._trial.number, record.epoch, value)
-        if self._trial.should_prune():
+        if record.epoch > self._warmup and self._trial.should_prune():
             raise optuna.TrialPruned
