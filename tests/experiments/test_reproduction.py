@@ -2,14 +2,17 @@
 
 import pytest
 from tests.cli.commands import run
+from tests.experiments.rows import row
 
 from wiseale import registry
 from wiseale.config import TrainConfig
+from wiseale.experiments import systems as s
 from wiseale.experiments.job import Job
 from wiseale.experiments.jobs import run_jobs
 from wiseale.experiments.paper import reproduction
 from wiseale.experiments.paper.reproduce import HEADLINE
 from wiseale.experiments.paper.reproduction import plan_runs
+from wiseale.experiments.paper.run_rows import read_rows
 from wiseale.experiments.systems import WAE_MMD_GAUSSIAN
 from wiseale.processes.engines import local_engine
 from wiseale.runs.directory import RunDirectory
@@ -86,13 +89,14 @@ def test_listing_writes_nothing(tmp_path, capsys):
 
 def test_rows_are_written_even_when_interrupted(tmp_path, monkeypatch):
     """An interruption during the runs leaves runs.csv with what was done before it."""
-    kept = []
+    done = row(s.AEVB, 0, mse=0.5)
 
     def interrupted(jobs, engine, show, limit):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(reproduction, "run_jobs", interrupted)
-    monkeypatch.setattr(reproduction.Outcome, "rows", lambda self, scale: kept.append(self.name) or [])
+    monkeypatch.setattr(reproduction.Outcome, "rows", lambda self, scale: [done])
     with pytest.raises(KeyboardInterrupt):
         reproduction.run_experiments(["sine"], "smoke", tmp_path / "out", None, None, lambda jobs: None)
-    assert kept == ["sine"]
+    (kept,) = read_rows(tmp_path / "out" / "runs.csv")
+    assert (kept.system, kept.measures) == ("AEVB", {"mse": 0.5})

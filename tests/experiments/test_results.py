@@ -1,6 +1,7 @@
 """Rows of runs: what they keep, how they merge, and that different conditions are never averaged."""
 
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -139,6 +140,29 @@ def test_tables_of_a_page_are_replaced_as_a_whole():
     assert "| 1 | AEVB | 2 / 2 |" in filled
     assert fill_in(filled, rows) == filled
     assert "Not measured yet" in fill_in(filled, [])
+
+
+@pytest.mark.parametrize(
+    ("page", "told"),
+    [
+        (PAGE.replace("<!-- end -->", ""), "'<!-- results: weights sine -->' has no end"),
+        (PAGE.replace("<!-- end -->", "by hand") + PAGE, "'<!-- results: weights sine -->' has no end"),
+        (PAGE.replace("weights", "init-torch"), "no table 'init-torch' of 'sine'"),
+        (PAGE.replace("sine", "waves"), "no table 'weights' of 'waves'"),
+    ],
+)
+def test_a_page_with_a_wrong_mark_is_refused(page, told):
+    with pytest.raises(RunError, match=re.escape(told)):
+        fill_in(page, [])
+
+
+def test_initial_weights_are_compared_under_otherwise_equal_conditions():
+    torch = replace(PAPER, control="init-torch", network="paper_sine:init=torch", init="torch")
+    short = replace(torch, rows=1000, epochs=5, n_eval=100)
+    rows = seeds(s.AEVB, (1.0, 1.1, 0.9)) + seeds(s.AEVB, (3.0, 3.1, 2.9, 3.0), short)
+    assert "Not measured yet" in table_of("init", "sine", rows, "paper")[-1].text
+    table = table_of("init", "sine", rows + seeds(s.AEVB, (2.0, 2.1, 1.9), torch), "paper")[-1]
+    assert table.rows[0][3].startswith("-1 [")
 
 
 def test_initial_weights_are_compared_between_conditions():

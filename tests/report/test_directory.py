@@ -1,6 +1,7 @@
 """Pages made again from what lies on disk: of a run, a comparison, a reproduction that is not finished."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -14,6 +15,7 @@ from wiseale.experiments.comparison import Comparison
 from wiseale.experiments.paper.reproduction import keep_request, read_reproduction
 from wiseale.experiments.saved_figure import SavedFigure
 from wiseale.report import directory
+from wiseale.report.how_it_was_run import settings_table, systems_table
 from wiseale.report.run import brief_spec
 from wiseale.runs.run import start
 
@@ -89,6 +91,21 @@ def test_a_reproduction_of_which_only_the_sweep_was_chosen(tmp_path):
     (shown,) = json.loads((tmp_path / "tables" / "sine_waves_results.json").read_text())
     assert shown["system"] == "WiSE-ALE, weight 4"
     assert (tmp_path / "figures" / "figure5a.svg").exists()
+
+
+def test_settings_of_all_runs_are_those_that_all_runs_have(tmp_path):
+    comparison = Comparison(SMALL, (s.AEVB, s.AEVB_WARM_UP), 1, tmp_path / "out", evaluate_rows=80)
+    comparison.keep_request()
+    finish(comparison, 2)
+    results = comparison.results()
+    shared = dict(settings_table(results, "settings").rows)
+    assert "prior warmup" not in shared
+    assert shared["batch size"] == str(SMALL.batch_size)
+    own = {row[0]: row[2] for row in systems_table(results, "systems").rows}
+    assert own == {"AEVB": "prior_warmup 0.0", "AEVB, KL warm-up": "prior_warmup 5.0"}
+    # a system without the first result's seed is shown too
+    other = [replace(results[0], seed=1), results[1]]
+    assert [row[0] for row in systems_table(other, "systems").rows] == ["AEVB", "AEVB, KL warm-up"]
 
 
 def test_a_comparison_in_markdown(out, monkeypatch):

@@ -53,6 +53,20 @@ def test_a_wrong_label_and_a_wrong_number_are_found(tmp_path, capsys, monkeypatc
     assert quality.rows[2][3].endswith("(the most frequent level)")
 
 
+def test_missing_and_perfectly_likely_cells_are_not_strange(tmp_path, capsys):
+    """A table with fewer cells than the ranking has places, half of them missing."""
+    write(tmp_path / "x.csv", ["a", "level"], [["" if i % 2 else f"{i}.5", "low" if i else "high"] for i in range(9)])
+    settings = ("--max-epochs", 40, "--network", "mlp:hidden=8", "--latent-dim", 1, "--threads", 1, "--no-figures")
+    code, _, errors = run(capsys, "train", tmp_path / "x.csv", *settings, "--held-out", 0, "--out", tmp_path / "run")
+    assert code == 0, errors
+    (table,) = strange_cells(open_run(tmp_path / "run"))
+    assert 0 < len(table.rows) < 18
+    assert all(row[2] != "missing" for row in table.rows)
+    columns = [row[1] for row in table.rows]
+    assert columns.count("a") == 5
+    assert columns.count("level") < 9  # the likeliest level is what was expected
+
+
 def test_rows_that_are_no_table_have_none(tmp_path, capsys):
     np.save(tmp_path / "x.npy", np.random.default_rng(0).normal(size=(40, 1, 16)))
     settings = ("--max-epochs", 1, "--network", "mlp:hidden=8", "--threads", 1, "--no-figures")

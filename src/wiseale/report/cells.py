@@ -6,20 +6,33 @@ import math
 
 from wiseale.experiments.comparison import Estimate
 
+_MOST_DECIMALS = 6
 
-def estimate_cell(estimate: Estimate | None) -> str:
+
+def estimate_cell(estimate: Estimate | None, seeds: int = 0) -> str:
     """Mean ± half width of the interval, the half width to two digits; "-" for None.
+
+    Where only some of the system's ``seeds`` have a finite value, the cell says so.
 
     >>> estimate_cell(Estimate(mean=1.23456, half_width=0.0321, n=3))
     '1.235 ± 0.032'
+    >>> estimate_cell(Estimate(mean=4.2e-6, half_width=1.3e-6, n=2), seeds=3)
+    '4.2e-06 ± 1.3e-06 (2 of 3 seeds)'
     """
     if estimate is None:
         return "-"
-    mean, half = estimate.mean, estimate.half_width
-    if not half or half < 5e-7:  # one seed, or the same value for every seed
+    some = f" ({estimate.n} of {seeds} seeds)" if estimate.n < seeds else ""
+    return _mean_and_half(estimate.mean, estimate.half_width) + some
+
+
+def _mean_and_half(mean: float, half: float | None) -> str:
+    if not half or half < 1e-9 * abs(mean):  # one seed, or the same value for every seed
         return f"{mean:,.0f}" if float(mean).is_integer() else three_digits(mean)
-    decimals = min(max(1 - math.floor(math.log10(half)), 0), 6)
-    return f"{mean:.{decimals}f} ± {half:.{decimals}f}"
+    decimals = max(1 - math.floor(math.log10(half)), 0)
+    if decimals <= _MOST_DECIMALS:
+        return f"{mean:.{decimals}f} ± {half:.{decimals}f}"
+    digits = max(0, math.floor(math.log10(abs(mean) or half)) + decimals)
+    return f"{mean:.{digits}e} ± {half:.1e}"
 
 
 def three_digits(value: float) -> str:

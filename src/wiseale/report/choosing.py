@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from wiseale import registry
+from wiseale.config import parse_spec
 from wiseale.errors import RunError
 from wiseale.experiments import systems as s
 from wiseale.experiments.comparison import estimate
@@ -25,17 +27,20 @@ from wiseale.report.document import Block, Paragraph, Table
 from wiseale.report.markdown import to_block
 from wiseale.report.weights import weights_table
 
-_BLOCK = re.compile(r"(<!-- results: (\w+) (\w+) -->\n).*?(<!-- end -->)", re.S)
+_BLOCK = re.compile(r"(<!-- results: (?P<table>[^\n]*) -->\n)(?P<kept>.*?)(<!-- end -->|\Z)", re.S)
 
 MEASURES = {"mse": "MSE", "reconstruction": "reconstruction", "kl_aggregate_mc": "aggregate KL", "elbo": "ELBO"}
 CONTROL = "init-torch"
 
 
 def fill_in(page: str, rows: Sequence[RunRow], scale: str = "paper") -> str:
-    """The page with every table computed from the rows at one scale; unknown tables are refused."""
+    """The page with every table computed from the rows at one scale; unknown or unended tables are refused."""
 
     def replaced(found: re.Match[str]) -> str:
-        blocks = table_of(found[2], found[3], rows, scale)
+        if not found[4] or "<!-- results:" in found["kept"]:
+            raise RunError(f"the table '<!-- results: {found['table']} -->' has no end: write <!-- end --> below it")
+        kind, _, experiment = found["table"].partition(" ")
+        blocks = table_of(kind, experiment, rows, scale)
         return f"{found[1]}\n" + "\n\n".join(to_block(block) for block in blocks) + f"\n\n{found[4]}"
 
     return _BLOCK.sub(replaced, page)
@@ -59,10 +64,11 @@ def _weights(rows: Sequence[RunRow], condition: Condition) -> list[Block]:
 
 def _init(rows: Sequence[RunRow], condition: Condition) -> list[Block]:
     """Each system with the experiment's initial weights and with torch's, and the difference in MSE."""
-    controls = conditions_of(rows, condition.scale, CONTROL).get(condition.experiment)
-    if not controls:
+    controls = conditions_of(rows, condition.scale, CONTROL).get(condition.experiment, [])
+    other_weights = next((one for one in controls if _but_for_weights(one) == _but_for_weights(condition)), None)
+    if other_weights is None:
         return [Paragraph(f"Not measured yet: no run with torch's initial weights ({CONTROL}).")]
-    here, there = values_of(rows, condition), values_of(rows, controls[0])
+    here, there = values_of(rows, condition), values_of(rows, other_weights)
     names = [name for name in here if name in there]
     confidence = adjusted_confidence(len(names))
     lines = []
@@ -73,9 +79,16 @@ def _init(rows: Sequence[RunRow], condition: Condition) -> list[Block]:
             str(difference_interval(mine, other, confidence)) if enough else f"fewer than {MINIMUM_SEEDS} seeds"
         )
         lines.append((name, estimate_cell(estimate(mine)), estimate_cell(estimate(other)), difference))
-    columns = ("system", f"MSE, {condition.init} weights", f"MSE, {controls[0].init} weights", "difference")
+    columns = ("system", f"MSE, {condition.init} weights", f"MSE, {other_weights.init} weights", "difference")
     caption = "The difference has Welch's interval; the intervals of this table hold jointly with 95 % (Bonferroni)."
     return [Table(f"init_{condition.experiment}", columns, tuple(lines), caption)]
+
+
+def _but_for_weights(condition: Condition) -> Condition:
+    """The condition without its control's name and its initial weights."""
+    name, settings = parse_spec(condition.network)
+    network = ",".join(f"{key}={value}" for key, value in sorted(settings.items()) if key != "init")
+    return replace(condition, control="", init="", network=f"{name}:{network}")
 
 
 def _estimators(rows: Sequence[RunRow], condition: Condition) -> list[Block]:

@@ -86,14 +86,21 @@ def main_table(summary: Summary) -> Table:
 def _table(summary: Summary, measures: dict[str, str], name: str, caption: str = "") -> Table:
     """One row per system; measures that no system has are left out."""
     shown = {measure: title for measure, title in measures.items() if any(measure in m for m in summary.values())}
-    rows = tuple((system, *(estimate_cell(m.get(measure)) for measure in shown)) for system, m in summary.items())
+    seeds = _seeds(summary)
+    rows = tuple((k, *(estimate_cell(m.get(measure), seeds[k]) for measure in shown)) for k, m in summary.items())
     return Table(name, ("system", *shown.values()), rows, caption)
+
+
+def _seeds(summary: Summary) -> dict[str, int]:
+    """How many runs each system has: every run has some measure."""
+    return {system: max((one.n for one in measures.values()), default=0) for system, measures in summary.items()}
 
 
 def full_table(summary: Summary, prefix: str = "") -> Table:
     """Every measure of every system."""
     names = list(dict.fromkeys(name for measures in summary.values() for name in measures))
-    rows = tuple((name, *(estimate_cell(measures.get(name)) for measures in summary.values())) for name in names)
+    seeds = _seeds(summary)
+    rows = tuple((name, *(estimate_cell(m.get(name), seeds[k]) for k, m in summary.items())) for name in names)
     caption = (
         "docs/measures.md defines each measure. A dash: not defined for that system. The values of each run, with all "
         f"digits, are in tables/{_stem(prefix)}measures_by_run.csv."

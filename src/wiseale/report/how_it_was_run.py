@@ -28,8 +28,8 @@ def run_blocks(comparison: Comparison, results: Sequence[Result], name: str = ""
     )
     environment = asdict(results[0].directory.read_environment())
     return (
-        systems_table(shown, f"{name}systems"),
-        settings_table(results[0], f"{name}settings"),
+        systems_table(results, f"{name}systems"),
+        settings_table(results, f"{name}settings"),
         Paragraph(
             f"From {comparison.out.name}/, these commands make the runs of seed {seed} again, bit for bit on the same "
             "machine and versions; other seeds with --seed."
@@ -41,23 +41,30 @@ def run_blocks(comparison: Comparison, results: Sequence[Result], name: str = ""
 
 def systems_table(results: Sequence[Result], name: str) -> Table:
     """Each system with all its settings and the effective weight of its prior."""
-    rows = []
-    for result in results:
+    first = {result.system.name: result for result in reversed(results)}
+    shared, rows = _shared_settings(results), []
+    for result in sorted(first.values(), key=results.index):
         record = result.directory.read_record()
-        own = ", ".join(f"{key} {value}" for key, value in result.system.settings.items())
+        own = {key: getattr(record.settings, key) for key in _COMMON if key not in shared}
+        own |= result.system.settings
         weight, parameters = f"{record.facts.prior_weight:.4g}", f"{record.facts.parameters:,}"
-        rows.append((result.system.name, record.settings.objective, own or "-", weight, parameters))
+        listed = ", ".join(f"{key} {value}" for key, value in own.items()) or "-"
+        rows.append((result.system.name, record.settings.objective, listed, weight, parameters))
     columns = ("system", "objective with all its settings", "settings of its own", "effective weight", "parameters")
     return Table(name, columns, tuple(rows), "What was compared. The prior's effective weight is per observation.")
 
 
-def settings_table(result: Result, name: str) -> Table:
+def settings_table(results: Sequence[Result], name: str) -> Table:
     """The settings that all runs share."""
-    record = result.directory.read_record()
-    own = {"objective", *result.system.settings}
-    common = {key: getattr(record.settings, key) for key in _COMMON if key not in own}
+    record = results[0].directory.read_record()
     facts = {key: getattr(record.facts, key) for key in _FACTS} | {"x_shape": list(record.facts.x_shape)}
-    return Table(name, ("setting", "value"), _pairs(common | facts), "Settings of all runs.")
+    return Table(name, ("setting", "value"), _pairs(_shared_settings(results) | facts), "Settings of all runs.")
+
+
+def _shared_settings(results: Sequence[Result]) -> dict[str, object]:
+    """Those with one value in all runs."""
+    every = [vars(result.directory.read_record().settings) for result in results]
+    return {key: every[0][key] for key in _COMMON if all(settings[key] == every[0][key] for settings in every)}
 
 
 def _pairs(values: dict[str, object]) -> tuple[tuple[str, str], ...]:

@@ -25,7 +25,10 @@ def strange_cells(run: OpenRun) -> tuple[Table, ...]:
         return ()
     parts = list(codec.blocks(len(x)))
     surprise = np.concatenate([codec.cell_surprise(x[part]) for part in parts])
-    order = np.argsort(-np.nan_to_num(surprise), axis=None, kind="stable")[:MOST_CELLS]
+    surprise = np.nan_to_num(surprise, nan=0.0)  # a missing cell has no probability to be unlikely by
+    order = np.argsort(-surprise, axis=None, kind="stable")[: min(MOST_CELLS, int((surprise > 0).sum()))]
+    if not len(order):
+        return ()
     chosen, places = np.unravel_index(order, surprise.shape)
     x_hat = codec.decode(codec.encode(x[chosen]).mu)
     columns = _columns(codec)

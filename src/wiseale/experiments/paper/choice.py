@@ -32,7 +32,8 @@ class Choice:
         """Whether to make a run, given its place: experiment, scale and control."""
         if self.only and not any(part.casefold() in job.name.casefold() for part in self.only):
             return False
-        return not any(_place(row) == place and is_row_of(job.config, row) for row in self.known)
+        known = [row for row in self.known if _place(row) == place and _is_of_system(job, row)]
+        return not any(is_row_of(job.config, row) for row in known)
 
 
 ALL_RUNS = Choice()
@@ -42,14 +43,20 @@ def _place(row: RunRow) -> tuple[str, str, str]:
     return row.condition.experiment, row.condition.scale, row.condition.control
 
 
+def _is_of_system(job: Job, row: RunRow) -> bool:
+    """A job's name ends with its system's, followed by the seed where there are several."""
+    return f" {job.name}".endswith((f" {row.system}", f" {row.system}, seed {row.seed}"))
+
+
 def is_row_of(config: TrainConfig, row: RunRow) -> bool:
     """Whether the row is of a run with these settings: every setting that is given has the row's value.
 
     A setting left at its default has the data's own value, in the run and in the row. Settings of the machine do not
     count.
     """
-    asked = (config.objective, config.prior_warmup or 0.0, config.seed)
-    if asked != (row.objective, row.prior_warmup, row.seed):
+    if (config.objective, config.seed) != (row.objective, row.seed):
+        return False
+    if config.prior_warmup not in (None, row.prior_warmup):
         return False
     kept: Mapping[str, Any] = json.loads(row.config)
     given = {item.name: getattr(config, item.name) for item in fields(config) if item.name not in _NOT_COMPARED}

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from wiseale.errors import RunError
 from wiseale.experiments.comparison import Result
 from wiseale.experiments.paper.run_rows import Condition
 from wiseale.platform.atomic_files import write_text
@@ -50,10 +51,14 @@ def read_curves(path: Path) -> list[Curve]:
         return []
     epochs: dict[tuple[str, str, int], list[EpochRecord]] = {}
     with path.open(encoding="utf-8", newline="") as file:
-        for line in csv.DictReader(file):
-            key = (line["condition"], line["system"], int(line["seed"]))
-            train = {term: float(line[term]) for term in TERMS if line[term]}
-            epochs.setdefault(key, []).append(EpochRecord(int(line["epoch"]), 0, 0.0, 1.0, train, None))
+        for number, line in enumerate(csv.DictReader(file), 2):
+            try:
+                key = (line["condition"], line["system"], int(line["seed"]))
+                train = {term: float(line[term]) for term in TERMS if line[term]}
+                made = EpochRecord(int(line["epoch"]), 0, 0.0, 1.0, train, None)
+            except (KeyError, ValueError, TypeError) as error:
+                raise RunError(f"{path}, line {number} is not an epoch of a curve: {error}") from None
+            epochs.setdefault(key, []).append(made)
     return [Curve(*key, tuple(records)) for key, records in epochs.items()]
 
 

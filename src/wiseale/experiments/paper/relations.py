@@ -39,8 +39,9 @@ class Need:
         found = len(evidence.find(self.experiment, self.system.name, self.measure))
         if found >= MINIMUM_SEEDS:
             return None
-        if evidence.values.get(self.experiment, {}).get(self.system.name) and not found:
-            return f"{self.experiment}: {self.system.name} has no {self.measure}"
+        measures = evidence.values.get(self.experiment, {}).get(self.system.name, {})
+        if (runs := max(map(len, measures.values()), default=0)) > found:
+            return f"{self.experiment}: {self.system.name} has a finite {self.measure} in {found} of {runs} seeds"
         return f"{self.experiment}: {self.system.name}, {found} of {MINIMUM_SEEDS} seeds"
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from wiseale.config import parse_spec
 from wiseale.experiments.intervals import Interval, difference_interval
+from wiseale.experiments.paper.evidence import values_of
 from wiseale.experiments.paper.relations import MINIMUM_SEEDS, adjusted_confidence
 from wiseale.experiments.paper.run_rows import Condition, RunRow
 
@@ -54,19 +55,23 @@ def compare_weights(rows: Sequence[RunRow], condition: Condition) -> list[Weight
 
     The intervals (Welch) of one table hold jointly with 95 %: Bonferroni over its two differences per row.
     """
+    values_of(rows, condition)  # one name for two settings is refused
     here = [row for row in rows if row.condition == condition]
-    ours = [row for row in here if _is_wise_ale(row)]
-    weights = sorted({row.weight for row in ours})
-    pairs = []
-    for weight in weights:
-        mine = [row for row in ours if row.weight == weight]
-        for warm in (False, True):
-            theirs = [row for row in here if _is_beta_vae(row, weight, warm)]
-            if theirs:
-                pairs.append((warm, weight, mine, theirs))
+    pairs = [
+        (theirs[0].prior_warmup > 0, mine[0].weight, mine, theirs)
+        for mine in _by_system(row for row in here if _is_wise_ale(row))
+        for theirs in _by_system(row for row in here if _is_beta_vae(row, mine[0].weight))
+    ]
     pairs.sort(key=lambda pair: pair[:2])
     confidence = adjusted_confidence(2 * len(pairs))
     return [_compare(weight, mine, theirs, confidence) for _, weight, mine, theirs in pairs]
+
+
+def _by_system(rows: Iterable[RunRow]) -> list[list[RunRow]]:
+    found: dict[str, list[RunRow]] = {}
+    for row in rows:
+        found.setdefault(row.system, []).append(row)
+    return list(found.values())
 
 
 def _compare(weight: float, ours: Sequence[RunRow], theirs: Sequence[RunRow], confidence: float) -> WeightComparison:
@@ -92,6 +97,5 @@ def _is_wise_ale(row: RunRow) -> bool:
     return name == "wise_ale" and not set(settings) - {"prior_weight"} and row.prior_warmup == 0
 
 
-def _is_beta_vae(row: RunRow, beta: float, warm: bool) -> bool:
-    family = parse_spec(row.objective)[0] in ("aevb", "beta_vae")
-    return family and math.isclose(row.weight, beta) and (row.prior_warmup > 0) == warm
+def _is_beta_vae(row: RunRow, beta: float) -> bool:
+    return parse_spec(row.objective)[0] in ("aevb", "beta_vae") and math.isclose(row.weight, beta)
