@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -67,12 +68,27 @@ def test_other_settings_in_the_same_place_are_refused(tmp_path):
     comparison(tmp_path / "c").keep_request()
     comparison(tmp_path / "c").keep_request()
     assert read_comparison(tmp_path / "c") == comparison(tmp_path / "c")
-    with pytest.raises(RunError, match="other settings"):
+    comparison(tmp_path / "c", data_root="/elsewhere", device="cpu").keep_request()  # what only the machine has
+    with pytest.raises(RunError, match=r"other settings \(max_epochs is 2, not 3\): repeat them, or"):
         comparison(tmp_path / "c", max_epochs=3).keep_request()
+    with pytest.raises(RunError, match=r"\(evaluate_rows is 80, not 40\)"):  # a mean over both would mix them
+        replace(comparison(tmp_path / "c"), evaluate_rows=40).keep_request()
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "notes.txt").write_text("mine")
     with pytest.raises(RunError, match="not empty"):
         comparison(tmp_path / "mine").keep_request()
+
+
+def test_a_second_call_adds_systems_and_seeds(tmp_path):
+    first = replace(comparison(tmp_path / "c"), seeds=3)
+    assert first.with_kept() == first
+    first.keep_request()
+    aevb, ours = first.systems
+    other = System("WAE", "wae_mmd")
+    second = replace(first, systems=(other, ours), seeds=1).with_kept()
+    assert (second.systems, second.seeds) == ((aevb, ours, other), 3)
+    second.keep_request()
+    assert replace(first, seeds=5).with_kept() == replace(second, seeds=5)
 
 
 def compare(out: Path) -> subprocess.Popen:

@@ -47,8 +47,9 @@ def command(
 ) -> int:
     """Train and evaluate several systems on DATA with several seeds, in parallel, then write tables, figures, a report.
 
-    Called again, it does only what is missing; called by several machines on one shared directory, they share the runs.
-    Each run has one thread unless --threads says otherwise.
+    Called again, it does only what is missing, and other --objectives or more --seeds are added to what is there.
+    Called by several machines on one shared directory, they share the runs. Each run has one thread unless --threads
+    says otherwise.
     """
     base = read_settings(TrainConfig, config_file, {"data": data, "threads": "1", **_given(options)})
     if cluster and (workers or job):

@@ -100,7 +100,9 @@ def command(
         if outcome.note:
             console.print(outcome.note, style="yellow", markup=False)
     with exclusive_lock(out / ".report.lock", wait=True):
-        toy = run_toy(out / "toy", size) if name in ("toy", "all") else None
+        toy = None
+        if name in ("toy", "all"):
+            toy = run_toy(out / "toy", size, lambda step: console.print(f"bound analysis: {step}", markup=False))
         document, verdicts = reproduction_page(out, toy)
         page = write_report(document, out)
     for verdict in verdicts:

@@ -15,7 +15,10 @@ from wiseale.training.plan import resolve
 def prepare_comparison(
     base: TrainConfig, objectives: Sequence[str], seeds: int, out: Path, evaluate_rows: int
 ) -> tuple[Comparison, Dataset]:
-    """The comparison and its data, after everything that can be checked before the first run has been checked."""
+    """The comparison and its data, after everything that can be checked before the first run has been checked.
+
+    Systems and seeds that the directory already has are part of it.
+    """
     if len(set(objectives)) < len(objectives):
         raise SettingError("objectives", "names the same system twice")
     if base.threads == "auto":
@@ -29,4 +32,4 @@ def prepare_comparison(
     systems = tuple(System(objective, objective) for objective in objectives)
     length = {"max_epochs": resolved.max_epochs, "patience": resolved.patience}
     kept = TrainConfig(**{**vars(base), "data": resolved.data, **length})
-    return Comparison(kept, systems, seeds, out, evaluate_rows), dataset
+    return Comparison(kept, systems, seeds, out, evaluate_rows).with_kept(), dataset

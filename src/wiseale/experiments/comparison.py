@@ -30,6 +30,7 @@ from wiseale.training.records import EpochRecord
 
 COMPARISON = "comparison.json"
 _MOST_SEEDS = 10_000
+_OF_THE_MACHINE = ("data_root", "device", "logger", "checkpoint_every")  # may differ from call to call
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,7 @@ class Comparison:
         return self.out / "runs" / system.folder / f"seed-{seed}"
 
     def run(self, engine: Engine, show: Show) -> list[Failure]:
-        """Train and evaluate what is missing; a directory that holds another comparison is refused."""
+        """Train and evaluate what is missing; a directory of runs with other settings is refused."""
         self.keep_request()
         return run_jobs(self.jobs(), engine, show)
 
@@ -105,8 +106,16 @@ class Comparison:
         """Runs without an evaluation: they failed, were stopped, or have not begun."""
         return [Failure(job, job.last_log_line) for job in self.jobs() if not RunDirectory(job.out).evaluation.exists()]
 
+    def with_kept(self) -> Comparison:
+        """With the systems and seeds that its directory already has: another call adds some and takes none away."""
+        if not (self.out / COMPARISON).exists():
+            return self
+        before = read_comparison(self.out)
+        added = tuple(system for system in self.systems if system not in before.systems)
+        return replace(self, systems=(*before.systems, *added), seeds=max(before.seeds, self.seeds))
+
     def keep_request(self) -> None:
-        """Write what the directory is for; one that holds another comparison, or something else, is refused."""
+        """Write what the directory is for; one of runs with other settings, or of something else, is refused."""
         request = {
             "base": asdict(self.base),
             "systems": [asdict(system) for system in self.systems],
@@ -115,8 +124,11 @@ class Comparison:
         }
         path = self.out / COMPARISON
         if path.exists():
-            if replace(read_comparison(self.out).base, logger=None) != replace(self.base, logger=None):
-                raise RunError(f"{self.out} holds a comparison with other settings: choose another --out")
+            if others := self._differences(read_comparison(self.out)):
+                raise RunError(
+                    f"{self.out} holds a comparison with other settings ({', '.join(others)}): repeat them, or choose "
+                    "another --out"
+                )
         elif self.out.exists() and any(not is_temporary(path) for path in self.out.iterdir()):
             raise RunError(f"{self.out} is not empty and holds no comparison: choose another --out")
         try:
@@ -124,6 +136,15 @@ class Comparison:
             write_text(path, sealed(request))
         except OSError as error:
             raise RunError(f"cannot write {path}: {error.strerror}") from None
+
+    def _differences(self, before: Comparison) -> list[str]:
+        """Settings of a kept comparison in which its runs would differ from these: ``["max_epochs is 2, not 3"]``."""
+        theirs, ours = ({**asdict(one.base), "evaluate_rows": one.evaluate_rows} for one in (before, self))
+        return [
+            f"{name} is {theirs[name]}, not {value}"
+            for name, value in ours.items()
+            if name not in _OF_THE_MACHINE and theirs[name] != value
+        ]
 
 
 def default_workers(processes: int = 1) -> int:

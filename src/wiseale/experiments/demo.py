@@ -48,8 +48,8 @@ def reading(summary: Summary, variance: float) -> list[str]:
     if written is not None:
         sentences.append(
             f"At the weight the paper writes, 1/M, the average posterior is {written['kl_aggregate_mc'].mean:.1f} nats "
-            f"from the prior (weight 1: {ours['kl_aggregate_mc'].mean:.1f}): codes drawn from the prior fall where no "
-            "wave has one, and decode badly."
+            f"from the prior (weight 1: {ours['kl_aggregate_mc'].mean:.1f}). The farther it is, the more codes "
+            "drawn from the prior fall where no wave has one, and decode badly."
         )
     return sentences
 

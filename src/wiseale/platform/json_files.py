@@ -125,6 +125,7 @@ def _typed(value: Any, hint: Any, name: str) -> Any:
     elif origin is Literal:
         if isinstance(value, str) and value in inner:
             return value
+        raise ValueError(f"{name} is {repr(value)[:40]}, which is none of {', '.join(inner)}")
     elif origin in (dict, Mapping):
         if isinstance(value, dict):
             return {key: _typed(item, inner[1], f"{name}.{key[:40]}") for key, item in value.items()}

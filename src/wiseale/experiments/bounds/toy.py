@@ -8,7 +8,7 @@ import io
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 from matplotlib.figure import Figure
 
@@ -26,11 +26,10 @@ from wiseale.experiments.bounds.limits import (
 from wiseale.experiments.bounds.optimum import ObjectiveOptimumRow, OptimumRow, objective_optimum, optimum
 from wiseale.experiments.bounds.toy_claims import Judgement, judge_c4, judge_c8
 from wiseale.experiments.bounds.two_gaussians import MinimumRow, TwoGaussiansRow, minima, two_gaussians_curve
+from wiseale.experiments.paper.scales import Scale
 from wiseale.figures.style import save_figure
 from wiseale.platform.atomic_files import to_json, write_text
 from wiseale.platform.json_files import parse_json, read_text, record
-
-Scale = Literal["smoke", "small", "paper"]
 
 
 @dataclass(frozen=True)
@@ -80,9 +79,9 @@ BIAS_SIGMAS = {1: (0.02, 0.1, 0.3), 2: (0.1, 0.2, 0.5)}
 SATURATION_DIMENSIONS = (1, 4, 16, 64)
 
 
-def run_toy(out: Path, scale: Scale, seed: int = 0, report: Callable[[str], None] = lambda _: None) -> ToyResult:
+def run_toy(out: Path, scale: Scale, report: Callable[[str], None]) -> ToyResult:
     """Run the analysis and write tables (CSV, JSON) and figures (PNG, SVG) under ``out``; ``report`` gets progress."""
-    tables = compute(PLANS[scale], seed, report)
+    tables = compute(PLANS[scale], 0, report)
     folder = out / "tables"
     folder.mkdir(parents=True, exist_ok=True)
     for field in dataclasses.fields(tables):

@@ -36,10 +36,14 @@ def judge_c4(minima: Sequence[MinimumRow]) -> Judgement:
         f"AEVB smallest at σ = {aevb.sigma:.3f} ({aevb.minimum:.3f} nats); the paper's bound at σ = {jensen.sigma:.3f} "
         f"({jensen.minimum:.3f}), the exact aggregate KL at σ = {exact.sigma:.3f} ({exact.minimum:.3f}); the bound is "
         f"under AEVB's minimum for σ from {jensen.under_aevb_from:.2f} to {jensen.under_aevb_to:.2f}. Within "
-        f"{TOLERANCE:g} nats of its own minimum it is no flatter: σ from {jensen.low_from:.2f} to {jensen.low_to:.2f}, "
-        f"AEVB from {aevb.low_from:.2f} to {aevb.low_to:.2f}"
+        f"{TOLERANCE:g} nats of its own minimum lie σ from {_range(jensen)} for the bound and from {_range(aevb)} for "
+        "AEVB"
     )
     return Judgement("C4", "held" if held else "not held", numbers)
+
+
+def _range(row: MinimumRow) -> str:
+    return f"{row.low_from:.2f} to {row.low_to:.2f} (a factor of {row.low_to / row.low_from:.1f})"
 
 
 def judge_c8(optima: Sequence[OptimumRow], objective: Sequence[ObjectiveOptimumRow]) -> Judgement:

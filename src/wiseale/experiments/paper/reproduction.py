@@ -191,11 +191,14 @@ class _Request:
 
 def read_reproduction(out: Path) -> Reproduction:
     """The paper's experiments found in a directory."""
+    path = out / REQUEST
+    if not path.exists():
+        raise RunError(f"{out} holds no reproduction: make one with `wiseale reproduce`")
     try:
-        request = record(_Request, parse_table(read_text(out / REQUEST)))
+        request = record(_Request, parse_table(read_text(path)))
         scale, notes = request.scale, request.notes
-    except (OSError, ValueError):
-        raise RunError(f"{out} holds no reproduction: make one with `wiseale reproduce`") from None
+    except (OSError, ValueError) as error:
+        raise RunError(f"cannot read {path}: {error}; restore it, or reproduce into another --out") from None
     outcomes = {}
     for name in registry.EXPERIMENTS:
         outcome = replace(_read_outcome(out, name), note=notes.get(name))
