@@ -12,11 +12,13 @@ from tests.experiments.rows import PAPER, SMALL, both, row, seeds
 from wiseale.errors import RunError
 from wiseale.experiments import systems as s
 from wiseale.experiments.comparison import Result
+from wiseale.experiments.paper.curves import Curve, read_curves, write_curves
 from wiseale.experiments.paper.evidence import conditions_of, evidence_of, values_of
 from wiseale.experiments.paper.figure_arrays import FigureArrays, SystemArrays, collect_arrays
 from wiseale.experiments.paper.run_rows import merge, read_rows, write_rows
 from wiseale.experiments.paper.sweep import compare_weights
 from wiseale.report.choosing import fill_in, table_of
+from wiseale.training.records import EpochRecord
 
 OTHER = {"max_grad_norm": 1.0, "patience": 5, "precision": "bf16"}
 
@@ -74,6 +76,16 @@ def test_conditions_have_the_settings_that_only_the_config_holds(settings, expec
     assert expected in str(found.condition)
 
 
+def test_damaged_curves_are_named_by_line(tmp_path):
+    path = tmp_path / "curves.csv"
+    write_curves(path, [Curve("key", "AEVB", 0, (EpochRecord(1, 0, 0.0, 1.0, {"elbo": -2.5}, None),))])
+    (curve,) = read_curves(path)
+    assert curve.epochs[0].train == {"elbo": -2.5}
+    path.write_text(path.read_text().replace("-2.5", "much"))
+    with pytest.raises(RunError, match="curves.csv, line 2 is not an epoch of a curve"):
+        read_curves(path)
+
+
 @pytest.mark.parametrize("config", ["[1]", "{", "none"])
 def test_a_damaged_config_is_named_by_line(config, tmp_path):
     write_rows(tmp_path / "runs.csv", [replace(row(s.AEVB, 0, mse=0.25), config=config)])
@@ -120,6 +132,17 @@ def test_equal_weights_are_compared_in_both_measures():
     assert found[0].differences[0].value == pytest.approx(-10)
     (few,) = compare_weights(both(s.WISE_ALE, (1, 2), (1, 2)) + both(s.AEVB, (1, 2, 3), (1, 2, 3)), PAPER)
     assert few.verdict == "not decided: 2 and 3 of 3 seeds"
+
+
+def test_two_settings_under_one_name_are_not_pooled():
+    """AEVB with two lengths of warm-up is no AEVB with six seeds."""
+    near = (1.0, 1.1, 0.9)
+    rows = both(s.WISE_ALE, near, near) + both(s.AEVB_WARM_UP, near, near)
+    longer = [replace(one, prior_warmup=10.0) for one in both(s.AEVB_WARM_UP, near, near)]
+    with pytest.raises(RunError, match="names two settings"):
+        compare_weights(rows + longer, PAPER)
+    named = [replace(one, system="AEVB, longer warm-up") for one in longer]
+    assert [len(one.theirs[0]) for one in compare_weights(rows + named, PAPER)] == [3, 3]
 
 
 def test_other_estimators_and_other_conditions_stay_out_of_the_sweep():
