@@ -82,7 +82,7 @@ def test_damaged_curves_are_named_by_line(tmp_path):
     (curve,) = read_curves(path)
     assert curve.epochs[0].train == {"elbo": -2.5}
     path.write_text(path.read_text().replace("-2.5", "much"))
-    with pytest.raises(RunError, match="curves.csv, line 2 is not an epoch of a curve"):
+    with pytest.raises(RunError, match=r"curves\.csv, line 2 is not an epoch of a curve"):
         read_curves(path)
 
 
