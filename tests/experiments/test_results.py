@@ -12,10 +12,13 @@ from tests.experiments.rows import PAPER, SMALL, both, row, seeds
 from wiseale.errors import RunError
 from wiseale.experiments import systems as s
 from wiseale.experiments.comparison import Result
+from wiseale.experiments.paper.claims import Claim
 from wiseale.experiments.paper.curves import Curve, read_curves, write_curves
 from wiseale.experiments.paper.evidence import conditions_of, evidence_of, values_of
 from wiseale.experiments.paper.figure_arrays import FigureArrays, SystemArrays, collect_arrays
+from wiseale.experiments.paper.relations import Below
 from wiseale.experiments.paper.run_rows import merge, read_rows, write_rows
+from wiseale.experiments.paper.scales import TIME_PER_STEP
 from wiseale.experiments.paper.sweep import compare_weights
 from wiseale.report.choosing import fill_in, table_of
 from wiseale.training.records import EpochRecord
@@ -105,8 +108,22 @@ def test_conditions_are_never_averaged(change):
     """Three seeds here and two elsewhere: the elsewhere must change nothing."""
     other = replace(PAPER, **change)
     rows = merge(seeds(s.AEVB, (1.0, 1.0, 1.0)), seeds(s.AEVB, (9.0, 9.0), other))
-    assert evidence_of(rows, "paper").find("sine", "AEVB", "mse") == [1.0, 1.0, 1.0]
+    assert evidence_of(rows, "paper").of("sine")["AEVB"]["mse"] == [1.0, 1.0, 1.0]
     assert conditions_of(rows, "paper")["sine"][0] == PAPER
+
+
+@pytest.mark.parametrize(("timed", "expected"), [(3, "held"), (2, "not decided"), (0, "not held")])
+def test_time_is_judged_on_the_runs_made_for_it(timed, expected):
+    """The experiment's own runs, which say the opposite here, count only where no run was made to be timed."""
+    statement = Below("sine", "cpu_seconds_per_thousand_rows", s.WISE_ALE, s.WAE_GAN, control=TIME_PER_STEP)
+    short = replace(PAPER, epochs=1, control=TIME_PER_STEP)
+    rows = _timed(s.WISE_ALE, 9.0, PAPER, 3) + _timed(s.WAE_GAN, 3.0, PAPER, 3)
+    rows += _timed(s.WISE_ALE, 1.0, short, timed) + _timed(s.WAE_GAN, 2.0, short, timed)
+    assert Claim("C10", "", (statement,)).judge(evidence_of(rows, "paper")).outcome == expected
+
+
+def _timed(system, seconds, condition, count):
+    return [row(system, i, condition, cpu_seconds_per_thousand_rows=seconds + 0.01 * i) for i in range(count)]
 
 
 def test_one_name_for_two_settings_is_refused():

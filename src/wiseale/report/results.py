@@ -12,7 +12,7 @@ from wiseale.experiments.paper.claims import Verdict, judge
 from wiseale.experiments.paper.evidence import conditions_of, evidence_of, values_of
 from wiseale.experiments.paper.results import Results
 from wiseale.experiments.paper.run_rows import Condition, RunRow
-from wiseale.experiments.paper.scales import SCALES
+from wiseale.experiments.paper.scales import SCALES, TIME_PER_STEP
 from wiseale.experiments.paper.sweep import compare_weights
 from wiseale.report.comparison import main_table
 from wiseale.report.document import Block, Document, Paragraph, Section, Table
@@ -31,6 +31,7 @@ SCALE = (
     "Scale 'paper' has the paper's numbers of rows and epochs where it states them. AEVB is the usual VAE; a weight is "
     "the factor of the prior term."
 )
+_TIMED = f", and C10's processor time a step on those called {TIME_PER_STEP}"
 
 
 def results_document(results: Results) -> Document:
@@ -85,8 +86,10 @@ def _conditions(rows: Sequence[RunRow], scale: str) -> Section:
                 hours = f"{sum(row.seconds for row in here) / 3600:.2f}"
                 lines.append((experiment, role, str(condition), systems, seeds, str(len(here)), hours, commits))
     columns = ("experiment", "role", "condition", "systems", "seeds of each", "runs", "hours of training", "commits")
+    timed = any(role == TIME_PER_STEP for _, role, *_ in lines)
     text = (
-        "The claims are tested on the conditions called judged; runs of different conditions are never averaged."
+        f"The claims are tested on the conditions called judged{_TIMED if timed else ''}; runs of different conditions "
+        "are never averaged."
         if lines
         else "No run has been added yet."
     )

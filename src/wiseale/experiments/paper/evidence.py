@@ -18,17 +18,19 @@ class Evidence:
     """Values by experiment (``"sine"``, …), all of one experiment measured under the same conditions.
 
     Attributes:
+        controls: values by experiment and control, of runs that differ on purpose from the experiment's own.
         conditions: by experiment, in words: rows, epochs, network and whatever else distinguishes the runs.
         smoke: whether these are rehearsals, which decide nothing.
     """
 
     values: Mapping[str, Values] = field(default_factory=dict)
+    controls: Mapping[tuple[str, str], Values] = field(default_factory=dict)
     conditions: Mapping[str, str] = field(default_factory=dict)
     smoke: bool = False
 
-    def find(self, experiment: str, system: str, measure: str) -> Sequence[float]:
-        """The values of a measure, one per seed; empty where there are none."""
-        return self.values.get(experiment, {}).get(system, {}).get(measure, ())
+    def of(self, experiment: str, control: str = "") -> Values:
+        """What was measured in a control's runs, and in the experiment's own where there is no such control."""
+        return self.controls.get((experiment, control)) or self.values.get(experiment, {})
 
 
 def conditions_of(rows: Sequence[RunRow], scale: str, control: str = "") -> dict[str, list[Condition]]:
@@ -61,6 +63,11 @@ def evidence_of(rows: Sequence[RunRow], scale: str) -> Evidence:
     Runs of other conditions are left out, never averaged with these.
     """
     chosen = {experiment: found[0] for experiment, found in conditions_of(rows, scale).items()}
+    controls = {
+        (experiment, control): values_of(rows, found[0])
+        for control in sorted({row.condition.control for row in rows} - {""})
+        for experiment, found in conditions_of(rows, scale, control).items()
+    }
     values = {experiment: values_of(rows, condition) for experiment, condition in chosen.items()}
     words = {experiment: str(condition) for experiment, condition in chosen.items()}
-    return Evidence(values, words, smoke=scale == "smoke")
+    return Evidence(values, controls, words, smoke=scale == "smoke")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Literal, Protocol
 
@@ -28,21 +28,29 @@ _LOG_DENSITIES = ("training_elbo", "reconstruction")  # without a natural zero: 
 
 @dataclass(frozen=True)
 class Need:
-    """One sample that a statement is tested with."""
+    """One sample that a statement is tested with; of a control's runs where that is named and has been run."""
 
     experiment: str
     system: System
     measure: str
+    control: str = ""
+
+    def values(self, evidence: Evidence) -> Sequence[float]:
+        """The sample, one value per seed; empty where there are none."""
+        return self._measures(evidence).get(self.measure, ())
 
     def missing(self, evidence: Evidence) -> str | None:
         """What is missing of it, in words; None with ``MINIMUM_SEEDS`` values or more."""
-        found = len(evidence.find(self.experiment, self.system.name, self.measure))
+        found = len(self.values(evidence))
         if found >= MINIMUM_SEEDS:
             return None
-        measures = evidence.values.get(self.experiment, {}).get(self.system.name, {})
+        measures = self._measures(evidence)
         if (runs := max(map(len, measures.values()), default=0)) > found:
             return f"{self.experiment}: {self.system.name} has a finite {self.measure} in {found} of {runs} seeds"
         return f"{self.experiment}: {self.system.name}, {found} of {MINIMUM_SEEDS} seeds"
+
+    def _measures(self, evidence: Evidence) -> Mapping[str, Sequence[float]]:
+        return evidence.of(self.experiment, self.control).get(self.system.name, {})
 
 
 @dataclass(frozen=True)
@@ -68,17 +76,18 @@ class Relation(Protocol):
 
 @dataclass(frozen=True)
 class _Pair:
-    """Two systems and one measure of an experiment."""
+    """Two systems and one measure of an experiment, or of its control of that name where that has been run."""
 
     experiment: str
     measure: str
     ours: System
     theirs: System
+    control: str = field(default="", kw_only=True)
 
     @property
     def needs(self) -> tuple[Need, ...]:
         """Both systems' values of the measure."""
-        return tuple(Need(self.experiment, system, self.measure) for system in (self.ours, self.theirs))
+        return tuple(Need(self.experiment, system, self.measure, self.control) for system in (self.ours, self.theirs))
 
     def _against(self, factor: float, samples: Sequence[Sequence[float]], confidence: float) -> Interval:
         """Welch's interval of ours − factor·theirs, in which the uncertainty of theirs counts too."""

@@ -11,7 +11,7 @@ from wiseale.config import TrainConfig
 from wiseale.experiments import systems as s
 from wiseale.experiments.comparison import Comparison, System
 from wiseale.experiments.job import Job
-from wiseale.experiments.paper.scales import Scale
+from wiseale.experiments.paper.scales import TIME_PER_STEP, Scale
 
 _NARROW_FACES = "paper_celeba:width=0.125"  # the paper's network is far too wide for a CPU
 
@@ -46,8 +46,8 @@ class Tier:
     """Runs of equal priority.
 
     Attributes:
-        priority: 0 is run first, in all experiments: headline rows, sweep, its ends, other systems (an
-            adversary makes a run several times as long), controls, choices.
+        priority: 0 is run first, in all experiments: headline rows, sweep, its ends, runs that are only
+            timed, other systems (an adversary makes a run several times as long), controls, choices.
         folder: where its runs are kept under the experiment's; tiers with the same folder form one comparison.
         settings: settings of these runs that differ on purpose from the experiment's own.
     """
@@ -141,16 +141,19 @@ def _sweep(priority: int, *weights: str, scales: tuple[Scale, ...] = ("small", "
     return Tier(priority, tuple(system for system in both if system not in HEADLINE), "sweep", scales=scales)
 
 
+_TIMED = Tier(3, (s.WISE_ALE, s.WAE_GAN, s.AAE), TIME_PER_STEP, {"max_epochs": 1}, ("paper",))
+
 SINE = Experiment(
     "Sine waves",
     (
         Tier(0, HEADLINE),
         _sweep(1, "1/4", "4"),
         _sweep(2, "16", "1/16"),
-        Tier(3, (s.WISE_ALE_EXACT, s.WAE_GAN, s.AAE)),
-        Tier(4, _INIT_CONTROLS, "init-torch", {"network": "paper_sine:init=torch"}, ("paper",)),
-        Tier(5, (s.WISE_ALE, s.AEVB), "recipe-ours", {"recipe": "ours"}, ("small", "paper")),
-        Tier(5, s.ESTIMATORS, "estimators", scales=("paper",)),
+        _TIMED,
+        Tier(4, (s.WISE_ALE_EXACT, s.WAE_GAN, s.AAE)),
+        Tier(5, _INIT_CONTROLS, "init-torch", {"network": "paper_sine:init=torch"}, ("paper",)),
+        Tier(6, (s.WISE_ALE, s.AEVB), "recipe-ours", {"recipe": "ours"}, ("small", "paper")),
+        Tier(6, s.ESTIMATORS, "estimators", scales=("paper",)),
     ),
     scales={
         "smoke": Scaled("sine:n=1000,n_test=400", 1, {"max_epochs": 1}, rows=300),
@@ -166,9 +169,10 @@ MNIST = Experiment(
         Tier(0, (*HEADLINE, s.WAE_MMD_GAUSSIAN)),
         _sweep(1, "1/4", "4"),
         _sweep(2, "16", "1/16"),
-        Tier(3, (s.SINKHORN_AE, s.GMVAE, s.WAE_GAN, s.AAE)),
-        Tier(4, _INIT_CONTROLS, "init-torch", {"network": "paper_mnist:init=torch"}, ("paper",)),
-        Tier(5, s.ESTIMATORS, "estimators", scales=("paper",)),
+        _TIMED,
+        Tier(4, (s.SINKHORN_AE, s.GMVAE, s.WAE_GAN, s.AAE)),
+        Tier(5, _INIT_CONTROLS, "init-torch", {"network": "paper_mnist:init=torch"}, ("paper",)),
+        Tier(6, s.ESTIMATORS, "estimators", scales=("paper",)),
     ),
     scales={
         "smoke": Scaled("mnist:n=1000", 1, {"max_epochs": 1}, rows=300),

@@ -8,3 +8,6 @@ Scale = Literal["smoke", "small", "paper"]
 """smoke: minutes, to see that everything runs; small: hours at most on a CPU; paper: the published sizes."""
 
 SCALES: tuple[Scale, ...] = get_args(Scale)
+
+TIME_PER_STEP = "time-per-step"
+"""Short runs, made to be timed: what a step costs does not depend on how many follow."""
