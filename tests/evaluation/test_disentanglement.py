@@ -155,7 +155,7 @@ def test_bins_hold_equal_counts_and_ties_share_one():
 @pytest.mark.parametrize(
     ("codes", "factors", "reason"),
     [
-        (np.ones((500, 3)), {}, "2 known factors, the data has 0"),
+        (np.ones((500, 3)), {}, "2 known factors that vary, the data has 0"),
         (np.ones((500, 3)), {"label": np.arange(500) % 3}, "the data has 1"),
         (np.ones((500, 1)), {"a": np.arange(500) % 3, "b": np.arange(500)}, "at least 2 units"),
         (np.ones((399, 3)), {"a": np.arange(399) % 3, "b": np.arange(399)}, "at least 400 rows, there are 399"),
@@ -203,3 +203,24 @@ def test_a_deterministic_encoder_has_no_sampled_mig(world):
     found = disentanglement(case_of(model, codes, PointPosterior(torch.from_numpy(codes).float()), world, {}), ignore)
     assert found.measures["mig_sampled"] is None
     assert "deterministic" in found.reasons["mig_sampled"]
+
+
+def test_factors_that_do_not_vary_among_the_rows_or_bins_measured_are_left_out(world):
+    """A flag of one row in 8,000, a number that is nearly always 0, an angle that stays within one bin."""
+    generator = np.random.default_rng(0)
+    n = 8000
+    size, speed = generator.uniform(0, 2, n), generator.normal(size=n)
+    rare = np.zeros(n, bool)
+    mostly = np.where(generator.uniform(size=n) < 0.03, generator.uniform(1, 2, n), 0.0)
+    still = generator.uniform(0.01, 0.02, n)
+    codes = np.stack((size, speed), 1)
+    expected = measured(codes, {"size": size, "speed": speed}).measures
+    for row in range(6):  # in some order the row is drawn, in others not
+        rare[:] = False
+        rare[row] = True
+        found = measured(codes, {"size": size, "speed": speed, "mostly": mostly, "angle": still, "rare": rare}).measures
+        assert all(np.isfinite(found[name]) for name in SCORES)
+    found = measured(codes, {"size": size, "speed": speed, "mostly": mostly, "angle": still}).measures
+    assert {name: found[name] for name in SCORES} == {name: expected[name] for name in SCORES}
+    with_one = measured(codes, {"size": size, "mostly": mostly})
+    assert set(with_one.measures.values()) == {None}

@@ -77,3 +77,16 @@ def test_rows_that_are_not_waves_and_few_rows():
     }
     assert set(found.measures.values()) == {None}
     assert factor_detail(case_of(model, codes, posterior), ignore).measures == {}
+
+
+def test_a_quarter_without_rows_says_why_and_rows_without_cells_do_not_count():
+    n = 100
+    size = np.where(np.arange(n) < 40, 0.0, np.arange(n))  # the lowest value is that of 40 % of the rows
+    x = np.stack((size, size), 1)
+    x[90] = np.nan
+    model = Decoder(lambda z: torch.cat((z, z + 1), 1).float(), (2,), 1)
+    posterior = PointPosterior(torch.from_numpy(size[:, None]).float())
+    found = factor_detail(case_of(model, x, posterior, {"size": size}, {}), ignore)
+    assert found.measures["mse_at_mu_size_quartile_1"] is None
+    assert "equal values share one" in found.reasons["mse_at_mu_size_quartile_1"]
+    assert [found.measures[f"mse_at_mu_size_quartile_{i}"] for i in (2, 3, 4)] == pytest.approx([0.5] * 3)

@@ -34,14 +34,14 @@ TREES = 50
 
 def disentanglement(case: Case, tick: Tick) -> Findings:
     """MIG, SAP and DCI on at most 5,000 rows; units are the posterior means, for ``mig_sampled`` draws z ~ q(z|x)."""
-    factors = known_factors(case.encoded.factors, case.encoded.circular)
     mu = case.encoded.posterior.mu
+    rows = case.shuffled(Draw.FACTORS)[:MOST_ROWS].numpy()
+    known = (factor.take(rows) for factor in known_factors(case.encoded.factors, case.encoded.circular))
+    factors = [factor for factor in known if len(np.unique(factor.bins)) > 1]  # a rare class may not be among the rows
     reason = _why_not(len(factors), *mu.shape)
     if reason is not None:
         return Findings.none(NAMES, reason)
-    rows = case.shuffled(Draw.FACTORS)[:MOST_ROWS].numpy()
     codes = mu[rows].double().numpy()
-    factors = [factor.take(rows) for factor in factors]
     importance, informativeness = forest_importance(codes, factors, case.seed, tick)
     of_units, of_factors = disentanglement_and_completeness(importance)
     numbers = {
@@ -150,7 +150,7 @@ def _above_chance(truth: npt.NDArray[np.int64], guess: npt.NDArray[np.int64]) ->
 
 def _why_not(factors: int, rows: int, units: int) -> str | None:
     if factors < 2:
-        return f"needs at least 2 known factors, the data has {factors}"
+        return f"needs at least 2 known factors that vary, the data has {factors}"
     if units < 2:
         return "needs at least 2 units, the model has 1"
     if rows < LEAST_ROWS:

@@ -31,8 +31,12 @@ def mse_by_quartile(case: Case) -> Findings:
             found |= Findings.none(names, f"needs at least {LEAST_ROWS} rows, there are {len(encoded.rows)}")
             continue
         quartile = torch.from_numpy(equal_counts(factor.values, 4))
-        squared = case.errors_at_mu.squared
-        found |= Findings.of({name: float(squared[quartile == i].mean()) for i, name in enumerate(names)})
+        for i, name in enumerate(names):
+            squared = case.errors_at_mu.squared[quartile == i]
+            if len(squared):
+                found |= Findings.of({name: float(squared.nanmean())})
+            else:
+                found |= Findings.none((name,), "no row falls into this quarter: equal values share one")
     return found
 
 

@@ -11,16 +11,19 @@ _SLACK = 1e-4  # of the pixel range: standardised images come back to their own 
 
 
 def reconstruction(case: Case, tick: Tick) -> Findings:
-    """−log p(x|z) and mean error of an entry (network's units), from z ~ q(z|x) and from z = mu."""
+    """−log p(x|z) and mean error of an entry (network's units), from z ~ q(z|x) and from z = mu.
+
+    A row in which no cell was observed has no error and does not count in the mean.
+    """
     drawn = case.errors
     tick(0.5)
     at_mu = case.errors_at_mu
     return Findings.of(
         {
             "reconstruction": float(drawn.nats.mean()),
-            "mse": float(drawn.squared.mean()),
+            "mse": float(drawn.squared.nanmean()),
             "reconstruction_at_mu": float(at_mu.nats.mean()),
-            "mse_at_mu": float(at_mu.squared.mean()),
+            "mse_at_mu": float(at_mu.squared.nanmean()),
             "log_jacobian": float(case.log_jacobian.mean()),
         }
     )

@@ -8,6 +8,7 @@ from torch import Tensor
 from wiseale.evaluation.case import Case, Draw, Tick
 from wiseale.evaluation.findings import Findings
 from wiseale.evaluation.row_errors import row_nats
+from wiseale.likelihoods.cells import COUNTS
 from wiseale.networks.model import Model
 
 NAMES = ("reconstruction_rise", "path_curvature", "path_curvature_median", "path_curvature_paths")
@@ -28,6 +29,10 @@ def smoothness(case: Case, tick: Tick) -> Findings:
     moved = row_nats(case.encoded, mu + STEP * signs * code_spread(case))
     found = Findings.of({"reconstruction_rise": float((moved - case.errors_at_mu.nats).mean())})
     tick(0.5)
+    table = case.encoded.model.table
+    if table is not None and {"category", *COUNTS} & set(table.layout.kinds):
+        # The likeliest level is a step function of the code, and its number means nothing; counts outweigh the rest.
+        return found | Findings.none(NAMES[1:], "a table with categories or counts has no curvature")
     ends = torch.randint(len(mu), (2, PATHS), generator=case.generator(Draw.PATHS))
     ends = ends[:, ends[0] != ends[1]]
     curvature = path_curvature(case.encoded.model, mu[ends[0]], mu[ends[1]])
