@@ -115,3 +115,17 @@ def test_errors_of_cells_and_constant_memory_of_missing_ones():
 def test_kinds_that_do_not_exist(kinds):
     with pytest.raises(SettingError, match="kinds must be a list of"):
         TableFamily(kinds)
+
+
+@pytest.mark.parametrize("rate", [10, 1e4, 1e7])
+@pytest.mark.parametrize("kind", ["poisson", "negative_binomial"])
+def test_large_counts_in_float32_are_those_of_scipy(kind, rate):
+    family = TableFamily(kind).build((1,))
+    counts = np.floor(rate + np.sqrt(rate) * np.array([-3.0, 0.0, 1.0, 3.0]))
+    log_rate = torch.full((4, 1), math.log(rate), dtype=torch.float32)
+    mean = log_rate.double().exp().numpy()[:, 0]
+    r = float(family.dispersion.detach().mean()) if kind == "negative_binomial" else 0.0
+    exact = stats.nbinom.logpmf(counts, r, r / (r + mean)) if r else stats.poisson.logpmf(counts, mean)
+    found = family(log_rate).log_prob(torch.tensor(counts, dtype=torch.float32)[:, None])
+    assert found.dtype == torch.float32
+    np.testing.assert_allclose(found.detach().numpy(), exact, rtol=1e-5)

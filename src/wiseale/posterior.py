@@ -79,7 +79,12 @@ class PointPosterior(Posterior):
     """The output of a deterministic encoder: z = mu. It has no sigma, and asking for sigma is an error."""
 
     def __init__(self, mu: Tensor) -> None:
+        if mu.ndim != 2:
+            raise ValueError(f"mu must be (M, d_z), got {tuple(mu.shape)}")
         object.__setattr__(self, "mu", mu)
+
+    def __repr__(self) -> str:
+        return f"PointPosterior(mu={self.mu!r})"
 
     @property
     def sigma(self) -> Tensor:

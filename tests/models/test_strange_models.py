@@ -125,7 +125,7 @@ def test_headers_are_those_of_the_model_that_is_built(name, objective):
     spec = config.spec_of("network", config.build("network", name))
     settings = ModelConfig(spec, "gaussian", objective, shape, 3)
     model = settings.build()
-    model.prior = settings.build_prior()
+    model.prior = settings.build_prior(model)
     assert settings.headers() == {key: header_of(tensor) for key, tensor in model.state_dict().items()}
     assert settings.bytes() == sum(tensor.nbytes for tensor in model.state_dict().values())
 

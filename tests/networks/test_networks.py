@@ -5,10 +5,12 @@ import math
 
 import pytest
 import torch
+from torch import nn
 
 from wiseale import config, registry
 from wiseale.errors import ConfigError
 from wiseale.likelihoods import GaussianFamily
+from wiseale.networks.mlp import Mlp
 from wiseale.networks.model import GaussianHead, Model, Standardizer, seeded
 
 # Sizes that a network of any shape must handle besides its example: odd, smaller than the filters, a single entry.
@@ -140,3 +142,15 @@ def test_the_identity_changes_nothing_and_adds_nothing_to_the_weights():
     assert model.units.inverse(x) is x
     assert model.units.log_jacobian(x).tolist() == [0]
     assert not [name for name in model.state_dict() if name.startswith("units")]
+
+
+def test_codes_keep_float32_where_layers_run_in_bfloat16():
+    """In bfloat16 a code of size 1 is known to 1/256, which is more than a narrow posterior's sigma."""
+    model = Model(Mlp(hidden=(8,), start="pca"), (4,), 2, GaussianFamily())
+    model.body, model.head = nn.Flatten(), GaussianHead(4, 2, "softplus", 1e-4)
+    x = torch.randn(50, 4, generator=torch.Generator().manual_seed(0))
+    plain = model.encode(x)
+    with torch.autocast("cpu", torch.bfloat16):
+        found = model.encode(x)
+    assert torch.equal(found.mu, plain.mu)
+    assert torch.equal(found.sigma, plain.sigma)

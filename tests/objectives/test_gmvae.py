@@ -4,9 +4,11 @@ import math
 
 import pytest
 import torch
+from tests.cli.commands import run
 from torch import distributions as D
 
 from wiseale.likelihoods import Gaussian
+from wiseale.likelihoods.table import TableFamily
 from wiseale.models.model_file import ModelConfig, load_model, save_model
 from wiseale.networks.model import seeded
 from wiseale.objectives import make_objective
@@ -221,3 +223,31 @@ def test_models_without_a_prior_of_their_own_sample_a_standard_normal(tmp_path):
     loaded, _ = load_model(tmp_path / "model")
     assert loaded.prior is None
     assert torch.equal(loaded.sample_prior(9, generator(0)), torch.randn(9, D_Z, generator=generator(0)))
+
+
+def test_cells_of_a_table_reach_q_of_w_as_features():
+    """Levels have no order, counts are taken as log(1 + x), and a missing cell is not a 0."""
+    table = TableFamily("number,poisson,category:3").build((3,))
+    x = torch.tensor([[0.5, 400.0, 0.0], [-0.5, 600.0, 2.0], [math.nan, 500.0, 1.0], [0.0, 500.0, 1.0]])
+    table.features.fit(x)
+    with seeded(0):
+        gmvae = make_objective(SPEC).build(table.seen_shape, D_Z)
+    q = Posterior(torch.zeros(4, D_Z), torch.ones(4, D_Z))
+    details = gmvae(x, q, q.mu, table(torch.zeros(4, table.layout.size)), generator=generator()).details
+    assert details["w_prior"] < 5  # with raw cells: hundreds of nats
+    missing, zero = gmvae.encode_w(table.seen(x)).mu[2:]
+    assert not torch.equal(missing, zero)
+
+
+def test_a_table_is_trained_and_read_back(tmp_path, capsys):
+    rows = "".join(f"{i % 7},{50 * (i % 9)},{'abc'[i % 3]}\n" for i in range(60))
+    (tmp_path / "x.csv").write_text(f"size,visits,kind\n{rows},300,a\n")
+    settings = ("--objective", SPEC, "--network", "mlp:hidden=8", "--max-epochs", 2, "--latent-dim", 2, "--no-figures")
+    command = ("train", f"{tmp_path / 'x.csv'}", "--columns", "visits:count", *settings, "--out", tmp_path / "run")
+    code, _, errors = run(capsys, *command)
+    assert code == 0, errors
+    model, model_config = load_model(tmp_path / "run" / "model")
+    assert model.seen_shape == (8,)
+    assert isinstance(model.prior, OwnPrior)
+    assert model_config.table is not None
+    assert run(capsys, "evaluate", tmp_path / "run", "--no-figures")[0] == 0

@@ -41,7 +41,8 @@ class Bernoulli:
 
     def sample(self, generator: torch.Generator | None = None) -> Tensor:
         """Zeros and ones."""
-        return torch.bernoulli(self.mean, generator=generator)
+        mean = self.mean
+        return torch.bernoulli(mean.cpu(), generator=generator).to(mean)  # generators are of the CPU
 
 
 @dataclass(frozen=True)

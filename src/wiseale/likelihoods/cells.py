@@ -108,11 +108,12 @@ class CellFeatures(nn.Module):
     @torch.no_grad()
     def fit(self, x: Tensor) -> None:
         """Take the means and scales of these rows; an entry that is constant or never observed keeps the scale 1."""
-        raw = self.raw(x).double()
+        raw = self.raw(x).cpu().double()  # Apple's GPU has no float64
         mean = raw.nanmean(0).nan_to_num(0.0)
         variance = (raw - mean).square().nanmean(0).nan_to_num(0.0)
-        by_column = torch.zeros(len(self.layout.kinds), dtype=torch.double, device=x.device)
-        scale = by_column.index_add(0, self.column, variance).sqrt().index_select(0, self.column)
+        by_column = torch.zeros(len(self.layout.kinds), dtype=torch.double)
+        column = self.column.cpu()
+        scale = by_column.index_add(0, column, variance).sqrt().index_select(0, column)
         self.shift.copy_(mean)
         self.scale.copy_(torch.where(scale > 1e-6, scale, 1.0))
 

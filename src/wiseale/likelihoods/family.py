@@ -84,6 +84,11 @@ class LikelihoodFamily(Protocol):
         ...
 
 
+def normal_like(like: Tensor, generator: torch.Generator | None) -> Tensor:
+    """Standard normal noise of the same shape, dtype and device, drawn on the CPU, of which generators are."""
+    return torch.randn(like.shape, dtype=like.dtype, generator=generator).to(like.device)
+
+
 def cell_errors(likelihood: Likelihood, x: Tensor) -> Tensor:
     """How wrong each entry of x comes back: (x − mean)², unless the likelihood has a measure of its own."""
     return likelihood.errors(x) if isinstance(likelihood, ErrsByCell) else (x - likelihood.mean).square()

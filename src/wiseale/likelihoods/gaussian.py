@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from wiseale.config import Settings, setting
-from wiseale.likelihoods.family import LikelihoodFamily
+from wiseale.likelihoods.family import LikelihoodFamily, normal_like
 from wiseale.posterior import LOG_2PI
 
 
@@ -42,8 +42,7 @@ class Gaussian:
 
     def sample(self, generator: torch.Generator | None = None) -> Tensor:
         """The mean plus noise of standard deviation x_sigma."""
-        noise = torch.randn(self.mean.shape, dtype=self.mean.dtype, generator=generator, device=self.mean.device)
-        return self.mean + self.x_sigma * noise
+        return self.mean + self.x_sigma * normal_like(self.mean, generator)
 
     def _weighted_squares(self, difference: Tensor) -> Tensor:
         """−½ Σ (difference/x_sigma)² of every row, (M,)."""

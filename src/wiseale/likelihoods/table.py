@@ -17,6 +17,7 @@ from torch.nn import functional as F
 from wiseale.config import Settings, setting
 from wiseale.errors import ConfigError
 from wiseale.likelihoods.cells import COUNTS, CellFeatures, Layout, Places
+from wiseale.likelihoods.family import normal_like
 from wiseale.posterior import LOG_2PI
 
 HIGHEST_LOG_RATE = 25.0  # of a count: exp of it is far beyond any table and far below float32's largest
@@ -69,10 +70,10 @@ class Table:
             elif kind == "binary":
                 parts.append(-F.binary_cross_entropy_with_logits(output, cells, reduction="none"))
             elif kind == "poisson":
-                log_rate = output.clamp_max(HIGHEST_LOG_RATE)
-                parts.append(cells * log_rate - log_rate.exp() - torch.lgamma(cells + 1))
+                parts.append(_poisson(_exact(cells), _exact(output)).to(output))
             else:
-                parts.append(_negative_binomial(cells, output, family.dispersion))
+                r = _exact(family.dispersion)
+                parts.append(_negative_binomial(_exact(cells), _exact(output), r).to(output))
         return torch.where(observed, torch.cat(parts, 1).index_select(1, places.get_buffer("order")), 0.0)
 
     def errors(self, x: Tensor) -> Tensor:
@@ -104,27 +105,37 @@ class Table:
         return torch.where(x.isnan(), math.nan, surprise)
 
     def sample(self, generator: torch.Generator | None = None) -> Tensor:
-        """One draw of every cell, (M, C)."""
+        """One draw of every cell, (M, C), drawn on the CPU, as everywhere, because generators are of the CPU."""
         places, family, parts = self.family.places, self.family, []
         for kind in family.present:
             if kind == "category":
-                p = places.logits(self.output).softmax(2)
+                p = places.logits(self.output).softmax(2).cpu()
                 drawn = torch.multinomial(p.flatten(0, 1), 1, generator=generator)
                 parts.append(drawn.view(p.shape[:2]).to(self.output))
                 continue
             output = places.entries(self.output, kind)
             if kind == "number":
-                noise = torch.randn(output.shape, dtype=output.dtype, generator=generator, device=output.device)
-                parts.append(output + family.x_sigma * noise)
+                parts.append(output + family.x_sigma * normal_like(output, generator))
             elif kind == "binary":
-                parts.append(torch.bernoulli(output.sigmoid(), generator=generator))
+                parts.append(torch.bernoulli(output.sigmoid().cpu(), generator=generator).to(output))
             else:
-                rate = output.clamp_max(HIGHEST_LOG_RATE).exp()
+                rate = output.clamp_max(HIGHEST_LOG_RATE).exp().cpu()
                 if kind == "negative_binomial":  # a Poisson whose rate is Gamma(r, mean/r)
-                    r = family.dispersion.expand_as(rate).contiguous()
+                    r = family.dispersion.cpu().expand_as(rate).contiguous()
                     rate = torch._standard_gamma(r, generator=generator) / r * rate
-                parts.append(torch.poisson(rate, generator=generator))
+                parts.append(torch.poisson(rate, generator=generator).to(output))
         return torch.cat(parts, 1).index_select(1, places.get_buffer("order"))
+
+
+def _exact(values: Tensor) -> Tensor:
+    """In float64 (Apple's GPU has none): log p of a large count is a small difference of large numbers."""
+    return values if values.device.type == "mps" else values.double()
+
+
+def _poisson(x: Tensor, log_rate: Tensor) -> Tensor:
+    """log p of counts with this rate, nats."""
+    log_rate = log_rate.clamp_max(HIGHEST_LOG_RATE)
+    return x * log_rate - log_rate.exp() - torch.lgamma(x + 1)
 
 
 def _negative_binomial(x: Tensor, log_mean: Tensor, r: Tensor) -> Tensor:
@@ -206,6 +217,16 @@ class LearnedTable(nn.Module):
     def dispersion(self) -> Tensor:
         """r of each negative binomial."""
         return self.log_dispersion.clamp(*_DISPERSIONS).exp()
+
+    @property
+    def seen_shape(self) -> tuple[int, ...]:
+        """Of what a network sees of a row: its features, and which cells were observed."""
+        return (self.layout.size + len(self.layout.kinds),)
+
+    def seen(self, x: Tensor) -> Tensor:
+        """What a network sees of cells (M, C), (M, W + C)."""
+        features: Tensor = self.features(x)
+        return torch.cat([features, (~x.isnan()).to(features)], 1)
 
     def forward(self, output: Tensor) -> Table:
         """The likelihood of a batch."""

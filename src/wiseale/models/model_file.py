@@ -90,7 +90,7 @@ class ModelConfig:
         try:
             with torch.device("meta"), seeded(0):
                 model = self.build()
-                model.prior = self.build_prior()
+                model.prior = self.build_prior(model)
         except (RuntimeError, TypeError, ValueError, OverflowError) as error:
             raise ModelFileError(f"no such network can be built: {str(error).splitlines()[0]}") from None
         return {name: header_of(tensor) for name, tensor in model.state_dict().items()}
@@ -99,12 +99,12 @@ class ModelConfig:
         """Memory that the weights take."""
         return sum(header.bytes for header in self.headers().values())
 
-    def build_prior(self) -> nn.Module | None:
-        """The objective's own prior with fresh weights; None where the prior is N(0, I)."""
+    def build_prior(self, model: Model) -> nn.Module | None:
+        """The prior of the model's objective with fresh weights; None where it is N(0, I)."""
         objective = make_objective(self.objective)
         if not objective.own_prior:
             return None
-        prior = objective.build(self.x_shape, self.latent_dim)
+        prior = objective.build(model.seen_shape, self.latent_dim)
         assert isinstance(prior, nn.Module)
         return prior
 
@@ -194,7 +194,7 @@ def load_model(path: Path, sha256: str | None = None) -> tuple[Model, ModelConfi
             raise ModelFileError(f"{directory}: the weights do not fit the network in config.json: {problem}")
         with seeded(0):
             model = model_config.build()
-            model.prior = model_config.build_prior()
+            model.prior = model_config.build_prior(model)
         state = read_tensors(directory / WEIGHTS)
         _refuse_useless(directory / WEIGHTS, state)
         if model_config.standardized:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import ClassVar, Literal, Self
 
@@ -92,7 +92,7 @@ class GaussianHead(nn.Module):
         """The posteriors of a batch."""
         raw = self.sigma(features)
         positive = F.relu(raw) if self.activation == "relu" else F.softplus(raw)
-        return Posterior(_full_precision(self.mu(features) + shift), _full_precision(positive) + self.sigma_min)
+        return Posterior(self.mu(features) + shift, positive + self.sigma_min)
 
 
 class PointHead(nn.Module):
@@ -112,12 +112,19 @@ class PointHead(nn.Module):
 
     def forward(self, features: Tensor, shift: Tensor | float = 0.0) -> PointPosterior:
         """The codes of a batch."""
-        return PointPosterior(_full_precision(self.mu(features) + shift))
+        return PointPosterior(self.mu(features) + shift)
 
 
 def _full_precision(values: Tensor) -> Tensor:
     """Posteriors and likelihoods are computed in at least float32, also where the layers run in bfloat16."""
     return values.float() if values.dtype in (torch.bfloat16, torch.float16) else values
+
+
+def _without_autocast(device: torch.device) -> AbstractContextManager[object]:
+    """Compute in the layers' own precision; nothing to do on devices that have no other, such as ``meta``."""
+    kind = device.type
+    on = torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind)
+    return torch.autocast(kind, enabled=False) if on else nullcontext()
 
 
 class Standardizer(nn.Module):
@@ -201,9 +208,9 @@ class Model(nn.Module):
         table = built if isinstance(built, LearnedTable) else None
         if table is None:
             pair = network.pair(x_shape, latent_dim)
-        else:  # the encoder sees features and which cells were observed, the decoder returns one entry per feature
+        else:  # the decoder returns one entry per feature
             outputs = (table.layout.size,)
-            ends = network.pair((outputs[0] + x_shape[0],), latent_dim), network.pair(outputs, latent_dim)
+            ends = network.pair(table.seen_shape, latent_dim), network.pair(outputs, latent_dim)
             pair = Pair(ends[0].body, ends[0].features, ends[1].decoder)
         self.x_shape = x_shape
         self.latent_dim = latent_dim
@@ -231,6 +238,11 @@ class Model(nn.Module):
         return self.family if isinstance(self.family, LearnedTable) else None
 
     @property
+    def seen_shape(self) -> tuple[int, ...]:
+        """The shape of what networks see of a row: x_shape, unless x is the cells of a table with kinds."""
+        return self.x_shape if self.table is None else self.table.seen_shape
+
+    @property
     def entry_units(self) -> Standardizer:
         """The units of the decoder's output: of a table with kinds, a mean and a scale for each of its W entries."""
         if self.table is None or isinstance(self.units, IdentityStandardizer):
@@ -241,18 +253,13 @@ class Model(nn.Module):
 
     def encode(self, x: Tensor) -> Posterior:
         """q(z|x) for a batch (M, *x_shape)."""
-        seen = features = self.features(x)
-        if self.table is not None:
-            seen = torch.cat([features, (~x.isnan()).to(features)], 1)
-        posterior: Posterior = self.head(self.body(seen), self.linear.encode(features) if self.linear else 0.0)
+        seen = x if self.table is None else self.table.seen(x)
+        body = self.body(seen)
+        with _without_autocast(body.device):  # in bfloat16 mu would keep three digits, less than sigma
+            features = seen if self.table is None else seen[:, : self.table.layout.size]
+            shift = self.linear.encode(_full_precision(features)) if self.linear else 0.0
+            posterior: Posterior = self.head(_full_precision(body), shift)
         return posterior
-
-    def features(self, x: Tensor) -> Tensor:
-        """What the linear path sees of a batch: x itself, of a table's cells one entry per number and level."""
-        if self.table is None:
-            return x
-        features: Tensor = self.table.features(x)
-        return features
 
     def decode(self, z: Tensor) -> Likelihood:
         """p(x|z) for a batch of codes (M, d_z)."""
@@ -260,8 +267,11 @@ class Model(nn.Module):
 
     def decode_output(self, z: Tensor) -> Tensor:
         """The parameters of p(x|z): what the decoder returns for a batch of codes."""
-        output = self.decoder(z)
-        return _full_precision(output + self.linear.decode(z) if self.linear else output)
+        output = _full_precision(self.decoder(z))
+        if self.linear is None:
+            return output
+        with _without_autocast(z.device):
+            return output + self.linear.decode(z)
 
     def encoder_parameters(self) -> list[nn.Parameter]:
         """The parameters that the posteriors depend on."""

@@ -17,6 +17,7 @@ from torch.nn import functional as F
 from wiseale.config import setting
 from wiseale.divergences import kl_posterior_prior
 from wiseale.likelihoods import Likelihood
+from wiseale.likelihoods.table import Table
 from wiseale.networks.model import GaussianHead
 from wiseale.objectives.terms import ObjectiveCall, Terms, WeightedObjective
 from wiseale.posterior import LOG_2PI, Posterior
@@ -82,7 +83,7 @@ class MixturePrior(nn.Module):
         generator: torch.Generator | None = None,
     ) -> Terms:
         """The terms for a batch, at the given z and one draw of w, each in ``details``."""
-        q_w = self.encode_w(x)
+        q_w = self.encode_w(likelihood.family.seen(x) if isinstance(likelihood, Table) else x)
         w = q_w.sample(draw_rows(len(x), lambda n: _normal((n, self.settings.w_dim), generator)).to(q_w.mu))
         log_components = self.log_components(z, w)
         log_r = log_components.log_softmax(1)  # p(y = k|z, w) by Bayes' rule, all components being equally likely
@@ -101,8 +102,8 @@ class MixturePrior(nn.Module):
         return Terms(reconstruction, prior, 1.0, details, elbo)
 
     def encode_w(self, x: Tensor) -> Posterior:
-        """q(w|x) for a batch (M, *x_shape)."""
-        posterior: Posterior = self.w_head(self.w_body(x.nan_to_num()))  # a table's missing cells are NaN
+        """q(w|x) for a batch (M, *x_shape), of a table with kinds for what networks see of its cells."""
+        posterior: Posterior = self.w_head(self.w_body(x))
         return posterior
 
     def components(self, w: Tensor) -> tuple[Tensor, Tensor]:

@@ -105,7 +105,10 @@ class Objective(Protocol):
         ...
 
     def build(self, x_shape: tuple[int, ...], latent_dim: int) -> ObjectiveCall:
-        """The callable for the loop: itself, or an ``nn.Module`` with this objective's networks, critic or bank."""
+        """The callable for the loop: itself, or an ``nn.Module`` with this objective's networks, critic or bank.
+
+        ``x_shape`` is that of what networks see of a row (``Model.seen_shape``).
+        """
         ...
 
     def effective_weight(self, batch_size: int, n_samples: int) -> float:

@@ -56,7 +56,7 @@ class Work:
         )
         with seeded(derive_seed(resolved.seed, "weights")):
             model = model_config.build()
-            called = objective.build(dataset.x_shape, resolved.latent_dim)
+            called = objective.build(model.seen_shape, resolved.latent_dim)
         model.units = fit_units(dataset, train_rows, resolved.seed)
         learner = Learner.fresh(model, called, plan.lr)
         learner.modules.to(resolved.device)
