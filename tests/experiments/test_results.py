@@ -19,7 +19,7 @@ from wiseale.experiments.paper.figure_arrays import FigureArrays, SystemArrays, 
 from wiseale.experiments.paper.relations import Below
 from wiseale.experiments.paper.run_rows import merge, read_rows, write_rows
 from wiseale.experiments.paper.scales import TIME_PER_STEP
-from wiseale.experiments.paper.sweep import compare_weights
+from wiseale.experiments.paper.sweep import compare_weights, sweep_points
 from wiseale.report.choosing import fill_in, table_of
 from wiseale.training.records import EpochRecord
 
@@ -130,6 +130,14 @@ def test_one_name_for_two_settings_is_refused():
     rows = [row(s.AEVB, 0, mse=1.0), replace(row(s.AEVB, 1, mse=1.0), prior_warmup=5.0)]
     with pytest.raises(RunError, match="two settings"):
         values_of(rows, PAPER)
+
+
+def test_the_sweep_has_every_run_of_both_systems_at_rising_weights():
+    rows = both(s.sweep_of_wise_ale("4"), [20, 22], [1, 2]) + both(s.WISE_ALE, [10], [3]) + both(s.AEVB, [9], [4])
+    rows += both(s.AEVB_WARM_UP, [5], [6])
+    ours, theirs = sweep_points(rows, PAPER).values()
+    assert list(ours.items()) == [("1", [(3, 10)]), ("4", [(1, 20), (2, 22)])]
+    assert theirs == {"1": [(4, 9)]}
 
 
 def test_equal_weights_are_compared_in_both_measures():

@@ -23,6 +23,7 @@ from wiseale.figures.reconstructions import reconstructions
 from wiseale.figures.sandwich import Sandwich, bound_sandwich
 from wiseale.figures.style import line_style, new_figure, point_style, save_figure, wrapped
 from wiseale.figures.traversals import Traversal, traversals
+from wiseale.figures.weight_sweep import weight_sweeps
 from wiseale.training.records import EpochRecord
 
 rng = np.random.default_rng(0)
@@ -74,6 +75,9 @@ FIGURES = {
     ),
     "plane": lambda: rate_distortion(
         {name: SystemPoint("f", (n, 100 - n), [(n, 99 - n), (n, 101 - n)]) for n, name in enumerate(LONG)}
+    ),
+    "weight sweeps": lambda: weight_sweeps(
+        for_all({"ours": {"1/64": [(0.0, 9.0), (0.1, 8.0)], "1": [(20.0, 7.0)]}, "theirs": {"1": [(20.0, 7.0)]}})
     ),
     "sandwich": lambda: bound_sandwich(for_all(Sandwich(-0.2, 0.3, 0.1, 0.6, 0.5, 30.0))),
 }

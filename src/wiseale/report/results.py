@@ -17,7 +17,7 @@ from wiseale.experiments.paper.sweep import compare_weights
 from wiseale.report.comparison import main_table
 from wiseale.report.document import Block, Document, Paragraph, Section, Table
 from wiseale.report.reproduction import how_claims_are_judged
-from wiseale.report.results_figures import draw_figures
+from wiseale.report.results_figures import draw_figures, draw_weights
 from wiseale.report.toy import verdicts_of
 from wiseale.report.weights import weights_table
 
@@ -44,6 +44,8 @@ def results_document(results: Results) -> Document:
         toy = verdicts_of(read_table(folder, "judgements")) if folder else []
         verdicts = judge(evidence_of(rows, scale), toy)
         sections += [_claims(verdicts, scale), _conditions(rows, scale)]
+        if scale == scales[0] and (weights := draw_weights(results, rows, scale)):
+            sections.append(Section("Weight against weight", (weights,)))
         sections += [
             _weights(rows, found[0]) for found in conditions_of(rows, scale).values() if _swept(rows, found[0])
         ]

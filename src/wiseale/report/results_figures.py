@@ -1,4 +1,4 @@
-"""The paper's figures 1, 4, 5 and 6, drawn from kept results."""
+"""The paper's figures 1, 4, 5 and 6 and the sweep of the weight, drawn from kept results."""
 
 from __future__ import annotations
 
@@ -6,16 +6,19 @@ from collections.abc import Sequence
 
 from matplotlib.figure import Figure
 
+from wiseale import registry
 from wiseale.experiments import systems as s
 from wiseale.experiments.bounds.toy import read_table
 from wiseale.experiments.bounds.toy_figures import figure4
 from wiseale.experiments.paper.evidence import conditions_of
 from wiseale.experiments.paper.results import IN_FIGURE_6, Results
 from wiseale.experiments.paper.run_rows import Condition, RunRow
+from wiseale.experiments.paper.sweep import sweep_points
 from wiseale.figures.curves import training_curves
 from wiseale.figures.posteriors import posterior_contours
 from wiseale.figures.reconstructions import reconstructions
 from wiseale.figures.style import save_figure
+from wiseale.figures.weight_sweep import weight_sweeps
 from wiseale.report.document import Picture
 from wiseale.report.toy import FIGURES
 
@@ -24,6 +27,27 @@ FIGURE_5 = {
     "figure5a": ("sine", (s.AEVB, s.BETA_VAE, s.WISE_ALE, s.WISE_ALE_AS_WRITTEN)),
     "figure5b": ("celeba", (s.AEVB, s.WAE_MMD, s.WISE_ALE)),
 }
+
+
+SWEPT = ("sine", "mnist", "teapot")
+
+
+def draw_weights(results: Results, rows: Sequence[RunRow], scale: str) -> Picture | None:
+    """Reconstruction against aggregate KL as the weight rises; None before two weights of a system have been run."""
+    found = conditions_of(rows, scale)
+    sweeps = {name: sweep_points(rows, found[name][0]) for name in SWEPT if name in found}
+    shown = {
+        registry.lookup("experiment", name).title: sweep
+        for name, sweep in sweeps.items()
+        if any(len(by_weight) > 1 for by_weight in sweep.values())
+    }
+    if not shown:
+        return None
+    caption = (
+        "Reconstruction error against distance of the aggregate posterior from the prior, for each weight of the prior "
+        "term: means over seeds, single runs small. Lower left is better in both."
+    )
+    return _save(results, weight_sweeps(shown), "weights", caption)
 
 
 def draw_figures(results: Results, rows: Sequence[RunRow], scale: str) -> list[Picture]:

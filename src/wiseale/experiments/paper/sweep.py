@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from wiseale.config import parse_spec
+from wiseale.experiments import systems as s
 from wiseale.experiments.intervals import Interval, difference_interval
 from wiseale.experiments.paper.evidence import values_of
 from wiseale.experiments.paper.relations import MINIMUM_SEEDS, adjusted_confidence
@@ -65,6 +66,19 @@ def compare_weights(rows: Sequence[RunRow], condition: Condition) -> list[Weight
     pairs.sort(key=lambda pair: pair[:2])
     confidence = adjusted_confidence(2 * len(pairs))
     return [_compare(weight, mine, theirs, confidence) for _, weight, mine, theirs in pairs]
+
+
+def sweep_points(rows: Sequence[RunRow], condition: Condition) -> dict[str, dict[str, list[tuple[float, float]]]]:
+    """By system and weight, aggregate KL and reconstruction error of every run, from the smallest weight up."""
+    values = values_of(rows, condition)
+    found: dict[str, dict[str, list[tuple[float, float]]]] = {}
+    for title, system_at in (("WiSE-ALE", s.sweep_of_wise_ale), ("β-VAE (AEVB at weight 1)", s.sweep_of_beta_vae)):
+        for weight in s.SWEEP:
+            measured = values.get(system_at(weight).name, {})
+            runs = list(zip(*(measured.get(measure, ()) for measure in reversed(MEASURES)), strict=True))
+            if runs:
+                found.setdefault(title, {})[weight] = runs
+    return found
 
 
 def _by_system(rows: Iterable[RunRow]) -> list[list[RunRow]]:
