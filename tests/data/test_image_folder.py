@@ -9,6 +9,7 @@ from PIL import Image
 from tests.data.image_samples import folder_of, photograph, spoil
 
 from wiseale.data.images.folder import load_images
+from wiseale.data.stream import open_rows
 from wiseale.errors import ConfigError, DataError
 
 
@@ -122,3 +123,5 @@ def test_a_missing_table_and_a_single_image_are_one_line(tmp_path):
         load_images(folder_of(tmp_path / "images", 3), {"labels": str(tmp_path / "gone.csv")})
     with pytest.raises(DataError, match="holds 1 usable image: at least 2 are needed"):
         load_images(folder_of(tmp_path / "one", 1), {})
+    (block,) = open_rows(str(tmp_path / "one")).blocks()  # to be embedded, one is enough
+    assert block.shape == (1, 3, 64, 64)

@@ -1,11 +1,16 @@
 """Files with words, dates, nested values and missing cells: what each column is taken for, or refused as."""
 
 import datetime
+from functools import partial
 
 import numpy as np
+import pandas
 import pytest
 
 from wiseale.data.source import load_path
+from wiseale.data.stream import open_rows
+from wiseale.data.tables.frames import raw_blocks, select_all
+from wiseale.data.tables.mixed import learn_schema
 from wiseale.errors import DataError
 
 N = 60
@@ -45,6 +50,36 @@ def test_ten_thousand_levels(tmp_path):
     assert described(load_path(path)) == {"a": "number", "c": "an identifier or free text"}
     with pytest.raises(DataError, match='column "c" has more than 1,000 levels: say c:ignore, or merge levels'):
         load_path(f"{path}:kinds=c:category")
+
+
+def test_levels_of_text_do_not_depend_on_where_reading_blocks_end(tmp_path):
+    """Codes such as 007, which read as numbers until row 39,000, in blocks of 32,768 rows."""
+    codes = [f"{i % 7:03}" for i in range(40_000)]
+    codes[39_000:] = ["E80"] * 1000
+    dataset = load_path(csv_file(tmp_path / "x.csv", a=np.arange(40_000) / 7, c=codes) + ":kinds=c:category")
+    column = dataset.table.columns[1]
+    assert column.levels == ("000", "001", "002", "003", "004", "005", "006", "E80")
+    assert [column.levels[int(cell)] for cell in dataset.train.x[:, 1]] == codes
+
+
+def test_levels_that_are_numbers_are_those_of_their_values(tmp_path):
+    path = csv_file(tmp_path / "x.csv", a=NUMBERS, c=["1", "1.0", "2e0"] * 20)
+    column = load_path(f"{path}:kinds=c:category").table.columns[1]
+    assert column.levels == (1, 2)
+
+
+@pytest.mark.parametrize(("no", "yes"), [("False", "True"), ("false", "true"), ("FALSE", "TRUE")])
+def test_true_and_false_are_the_same_in_a_file_and_in_a_data_frame(tmp_path, no, yes):
+    truth = np.arange(N) % 3 == 0
+    path = csv_file(tmp_path / "x.csv", a=NUMBERS, flag=np.where(truth, yes, no), word=["x", "y", "z"] * 20)
+    frame = pandas.DataFrame({"a": NUMBERS, "flag": truth, "word": ["x", "y", "z"] * 20})
+    selection, from_frame = learn_schema(select_all(frame), partial(raw_blocks, frame), {})
+    for schema in (load_path(path).table, from_frame):
+        assert schema.columns[1].kind == "binary"
+        (cells,) = open_rows(path, table=schema).blocks()
+        assert np.array_equal(cells[:, 1], truth)
+        (block,) = raw_blocks(frame, selection)
+        assert np.array_equal(schema.columns[1].encode(block.columns[1], str), truth)
 
 
 def test_a_label_is_a_factor_and_not_learned_from(tmp_path):

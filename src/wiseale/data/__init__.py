@@ -31,7 +31,9 @@ def is_path(spec: str) -> bool:
     return name not in registry.DATASETS and split_path(spec)[0].exists()
 
 
-def load_dataset(spec: str, data_root: Path | None = None, progress: Progress | None = None) -> Dataset:
+def load_dataset(
+    spec: str, data_root: Path | None = None, progress: Progress | None = None, *, training: bool = True
+) -> Dataset:
     """Load the dataset that a data argument names: ``"sine:n=20000"``, or a path.
 
     >>> load_dataset("sine:n=8").train.x.shape
@@ -41,6 +43,7 @@ def load_dataset(spec: str, data_root: Path | None = None, progress: Progress | 
         spec: name of a dataset, or a path, with settings.
         data_root: folder with the files of named datasets; the platform's default if None.
         progress: called with (rows done, rows in total) while images are packed or rendered.
+        training: False accepts a path with what is too little to train on, such as a single row.
     """
     if not spec:
         raise DataError("no data given: name a dataset (sine, ...) or a file")
@@ -50,7 +53,7 @@ def load_dataset(spec: str, data_root: Path | None = None, progress: Progress | 
     if is_path(spec):
         from wiseale.data.source import load_path
 
-        return load_path(spec, progress=progress)
+        return load_path(spec, training=training, progress=progress)
     name = config.parse_spec(spec)[0]
     if "." in name:
         raise DataError(f"no file {spec}: check the path")

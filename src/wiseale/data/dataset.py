@@ -74,7 +74,7 @@ class Dataset:
     """A named set of observations.
 
     Attributes:
-        name: as the user wrote it, with its settings; a path is absolute.
+        name: the dataset's own, or the absolute path with the settings given.
         train: training rows (the training loop holds out some of them).
         test: rows read only by evaluation; None if the source has no test split.
         preset: training settings for this dataset; of the paper's datasets, the paper's.

@@ -43,9 +43,9 @@ def load_path(spec: str, *, training: bool = True, progress: Progress | None = N
     if not path.exists():
         raise DataError(f"no file {path}: check the path")
     if is_pack(path):
-        return load_packed(path, parse_spec(f":{settings}")[1])
+        return load_packed(path, parse_spec(f":{settings}")[1], training=training)
     if path.is_dir() or path.suffix.lower() == ".zip":
-        return load_images(path, parse_spec(f":{settings}")[1], progress)
+        return load_images(path, parse_spec(f":{settings}")[1], progress, training=training)
     source = file_reader(path, settings)
     return source.load(path, f"{path}:{settings}" if settings else str(path), training=training)
 

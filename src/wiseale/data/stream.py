@@ -88,7 +88,7 @@ def open_rows(
             if table is not None:
                 return cell_stream(reader, path, table, unseen).rows()
             return _table_rows(reader, path, columns)
-    dataset = load_dataset(spec, data_root, progress)
+    dataset = load_dataset(spec, data_root, progress, training=False)
     rows = dataset.test if split == "test" else dataset.train
     if rows is None:
         raise DataError(f"{spec} has no test rows: leave out --split")

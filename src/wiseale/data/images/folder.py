@@ -46,8 +46,13 @@ class ImageFolder(ImageSettings):
     labels: str | None = setting(None, "CSV file with a header: image name, then one column for each factor")
 
 
-def load_images(path: Path, settings: Mapping[str, str], progress: Progress | None = None) -> Dataset:
-    """Load a folder or zip of images as a dataset; it is packed on first use and only opened from then on."""
+def load_images(
+    path: Path, settings: Mapping[str, str], progress: Progress | None = None, *, training: bool = True
+) -> Dataset:
+    """Load a folder or zip of images as a dataset; it is packed on first use and only opened from then on.
+
+    ``training=False`` accepts a single image.
+    """
     try:
         chosen = from_values(ImageFolder, settings)
     except SettingError as error:
@@ -64,22 +69,23 @@ def load_images(path: Path, settings: Mapping[str, str], progress: Progress | No
         progress=progress,
     )
     written = ",".join(f"{key}={value}" for key, value in settings.items())
-    return _dataset(pack, path, f"{path.resolve()}:{written}" if written else str(path.resolve()))
+    name = f"{path.resolve()}:{written}" if written else str(path.resolve())
+    return _dataset(pack, path, name, least=2 if training else 1)
 
 
-def load_packed(path: Path, settings: Mapping[str, str]) -> Dataset:
+def load_packed(path: Path, settings: Mapping[str, str], *, training: bool = True) -> Dataset:
     """Load a packed set by its folder, made on another machine or found in the cache; nothing is decoded.
 
     Its images have their size and factors already, so there are no settings.
     """
     if settings:
         raise ConfigError(f"{path} is a packed set, which takes no settings: leave out {', '.join(settings)}")
-    return _dataset(open_pack(path), path, str(path.resolve()))
+    return _dataset(open_pack(path), path, str(path.resolve()), least=2 if training else 1)
 
 
-def _dataset(pack: Pack, path: Path, name: str) -> Dataset:
-    if len(pack.x) < 2:
-        raise DataError(f"{path} holds 1 usable image: at least 2 are needed")
+def _dataset(pack: Pack, path: Path, name: str, least: int) -> Dataset:
+    if len(pack.x) < least:
+        raise DataError(f"{path} holds 1 usable image: at least 2 are needed to train")
     dataset = make_dataset(pack.x, name, factors=pack.factors, sha256=pack.metadata.sha256)
     return replace(dataset, preset=replace(dataset.preset, latent_dim=32))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
@@ -70,12 +70,12 @@ class Facts:
     high: float = -math.inf
     total: float = 0.0
     counting: bool = True  # 1, 2, 3, … from any start
-    # Different values as text, one more than the most at the most, and in how many rows each word was.
-    levels: dict[str, int] = field(default_factory=dict)
     first_word: tuple[int, str] | None = None
     first_missing: int | None = None
     column: RawColumn | None = None
     _last: float = math.nan
+    _written: dict[str, int] = field(default_factory=dict)
+    _as_numbers: dict[str, int] = field(default_factory=dict)
 
     def add(self, column: RawColumn) -> None:
         """Look at the next cells."""
@@ -97,18 +97,31 @@ class Facts:
             self.counting &= bool((steps == 1).all())
             self._last = float(values[-1])
         self.rows += len(column)
-        if len(self.levels) <= MOST_LEVELS:
-            words = (
-                column.words() if wrong is not None else map(as_word, np.unique(present)[: MOST_LEVELS + 1].tolist())
-            )
-            for value in words:
-                if value is not None and len(self.levels) <= MOST_LEVELS:
-                    self.levels[value] = self.levels.get(value, 0) + 1
+        if not column.is_numeric and len(self._written) <= MOST_LEVELS:
+            _count(self._written, column.words())
+        if not self.words and len(self._as_numbers) <= MOST_LEVELS:
+            _count(self._as_numbers, map(as_word, np.unique(present)[: MOST_LEVELS + 1].tolist()))
+
+    @property
+    def levels(self) -> dict[str, int]:
+        """Different values as text, at most one more than ``MOST_LEVELS``; numbers as they were written beside words.
+
+        Of a column with words, also in how many rows each was.
+        """
+        return self._written if self.words else self._as_numbers
 
     @property
     def observed(self) -> int:
         """Cells that are not missing."""
         return self.numbers + self.words
+
+
+def _count(found: dict[str, int], values: Iterable[str | None]) -> None:
+    for value in values:
+        if value is not None:
+            found[value] = found.get(value, 0) + 1
+            if len(found) > MOST_LEVELS:
+                return
 
 
 @dataclass(frozen=True)

@@ -43,12 +43,13 @@ class RawColumn:
         return len(self.values)
 
     @property
-    def _is_numeric(self) -> bool:
+    def is_numeric(self) -> bool:
+        """Whether the cells are numbers by their type, and not text or Python values."""
         return isinstance(self.values, np.ndarray) and self.values.dtype == np.float64
 
     def missing(self) -> npt.NDArray[np.bool_]:
         """Which cells are missing, (n,)."""
-        if self._is_numeric:
+        if self.is_numeric:
             return np.asarray(np.isnan(self.values), bool)
         return np.array([value is None for value in self.values], bool)
 
@@ -58,7 +59,7 @@ class RawColumn:
 
     @cached_property
     def _numbers(self) -> tuple[Numbers, int | None]:
-        if self._is_numeric:
+        if self.is_numeric:
             return self.values, None
         if self.parse is not None:
             try:
@@ -91,13 +92,13 @@ class RawColumn:
 
     def words(self) -> Sequence[Any]:
         """The cells as text, whole numbers without a decimal point; None for missing ones."""
-        if not self._is_numeric:
+        if not self.is_numeric:
             return [value if value is None or isinstance(value, str) else as_word(value) for value in self.values]
         return [None if math.isnan(value) else as_word(value) for value in self.values.tolist()]
 
     def shown_values(self, levels: bool) -> Sequence[Any]:
         """The cells as they were written, None for missing ones; numbers that are whole without a decimal point."""
-        if not self._is_numeric:
+        if not self.is_numeric:
             return list(self.values)
         if self.boolean:
             return [None if math.isnan(value) else bool(value) for value in self.values.tolist()]

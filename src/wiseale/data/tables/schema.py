@@ -32,6 +32,8 @@ such levels nothing was learned about it, and it counts as missing.
 
 Numbers = npt.NDArray[np.float64]
 
+_TRUTH = {"false": False, "true": True}
+
 
 @dataclass(frozen=True)
 class Column:
@@ -80,10 +82,8 @@ class Column:
             if self.kind in ("poisson", "negative_binomial"):
                 self._require_counts(cells, where)
             return cells
-        texts = any(isinstance(level, str) for level in self.levels)
-        values: Sequence[Any] = column.words() if texts else column.as_numbers()[0].tolist()
         missing = column.missing()
-        found = np.array([self._positions.get(value, -1) for value in values], np.float64)
+        found = np.array([self._positions.get(value, -1) for value in self._level_values(column)], np.float64)
         unknown = np.flatnonzero((found < 0) & ~missing)
         if self.other:
             found[unknown] = self._positions[self.other]
@@ -97,6 +97,18 @@ class Column:
             )
         found[found < 0] = math.nan
         return found
+
+    def _level_values(self, column: RawColumn) -> Sequence[Any]:
+        """The cells as levels are looked up: text, or numbers; ``true`` in a file is True in a data frame."""
+        numbers: list[float] = column.as_numbers()[0].tolist()
+        if all(isinstance(level, str) for level in self.levels):
+            if not column.boolean:
+                return column.words()
+            written = {_TRUTH[level.lower()]: level for level in map(str, self.levels) if level.lower() in _TRUTH}
+            return [written.get(bool(number)) if number in (0, 1) else None for number in numbers]
+        if isinstance(self.levels[0], bool) and not column.is_numeric:
+            return [_TRUTH.get(str(word).lower(), number) for word, number in zip(column.words(), numbers, strict=True)]
+        return numbers
 
     def _require_counts(self, cells: Numbers, where: Any) -> None:
         wrong = np.flatnonzero(~((cells >= 0) & (cells == np.floor(cells))) & ~np.isnan(cells))
