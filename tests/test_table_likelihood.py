@@ -129,3 +129,12 @@ def test_large_counts_in_float32_are_those_of_scipy(kind, rate):
     found = family(log_rate).log_prob(torch.tensor(counts, dtype=torch.float32)[:, None])
     assert found.dtype == torch.float32
     np.testing.assert_allclose(found.detach().numpy(), exact, rtol=1e-5)
+
+
+def test_a_negative_binomial_reaches_the_poisson():
+    family = TableFamily("negative_binomial").build((1,))
+    family.log_dispersion.data.fill_(50.0)
+    log_rate = torch.full((3, 1), math.log(1000.0), dtype=torch.float64)
+    counts = np.array([900.0, 1000.0, 1100.0])
+    found = family(log_rate).log_prob(torch.from_numpy(counts)[:, None])
+    np.testing.assert_allclose(found.detach().numpy(), stats.poisson.logpmf(counts, 1000), atol=1e-3)

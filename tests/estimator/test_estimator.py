@@ -402,6 +402,7 @@ def test_another_shape_or_other_names_at_transform(fitted):
         ({"lr": -1.0}, "lr must be above 0"),
         ({"batch_size": 55}, "batch_size must be at most the 54 training rows"),
         ({"held_out": 0.0, "patience": 2}, "patience needs held-out rows"),
+        ({"max_epochs": 4, "patience": 4, "prior_warmup": 6}, "prior_warmup must end within the 4 epochs"),
         ({"device": "warp"}, "device 'warp' cannot be used here"),
         ({"standardize": "rows"}, "standardize must be 'auto'"),
         ({"likelihood": "bernoulli"}, "needs values between 0 and 1"),

@@ -15,6 +15,7 @@ from wiseale import config
 from wiseale.data.dataset import Rows
 from wiseale.errors import DivergenceError
 from wiseale.likelihoods import GaussianFamily
+from wiseale.likelihoods.table import TableFamily
 from wiseale.networks.model import Model, seeded
 from wiseale.objectives import make_objective
 from wiseale.runs.checkpoint import load_newest
@@ -244,3 +245,21 @@ def test_bf16_stays_close_to_fp32():
         losses.append(journal.records[-1].train["loss"])
     assert math.isclose(*losses, rel_tol=0.02)
     assert losses[0] != losses[1]
+
+
+def test_critic_and_encoder_steps_see_the_cells_that_the_main_step_sees(monkeypatch):
+    """Of a table's rows some cells are hidden in training; a critic of complete rows would judge other codes."""
+    made = make_objective("aae")
+    with seeded(0):
+        model = Model(
+            config.build("network", "mlp:hidden=16"), (FEATURES,), 2, TableFamily(",".join(["number"] * FEATURES))
+        )
+        learner = Learner.fresh(model, made.build((FEATURES,), 2), 1e-2)
+    seen = []
+    encode = model.encode
+    monkeypatch.setattr(model, "encode", lambda x: seen.append(x.isnan()) or encode(x))
+    fit(learner, Batches(rows(n=8)), None, plan(max_epochs=1), MemoryJournal())
+    main, critic, encoder = seen
+    assert main.any()
+    assert torch.equal(main, critic)
+    assert torch.equal(main, encoder)

@@ -13,6 +13,7 @@ from wiseale.processes.collectives import draw_rows
 from wiseale.processes.ddp import average_gradients
 from wiseale.processes.world import World
 from wiseale.randomness import generator, standard_normal
+from wiseale.training.hidden_cells import hide_cells
 from wiseale.training.learner import Learner
 from wiseale.training.plan import Plan
 
@@ -54,11 +55,12 @@ def adversarial_steps(
     step, model = learner.progress.step, learner.model
     noise = draw_rows(len(x), lambda n: standard_normal((n, model.latent_dim), plan.seed, "critic", step, 0))
     noise = noise.to(x.device, non_blocking=True)
+    seen = hide_cells(model, x, plan.seed, step)
     losses = {}
     for turn in turns:
         through = turn.through_encoder
         with torch.autocast(x.device.type, torch.bfloat16, enabled=plan.bf16), torch.set_grad_enabled(through):
-            z = model.encode(x).sample(noise)
+            z = model.encode(seen).sample(noise)
         loss = turn.loss_of(z, generator(plan.seed, "critic", step, 1))
         optimizer = learner.optimizers[turn.name]
         optimizer.clear()

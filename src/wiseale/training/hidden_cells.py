@@ -8,16 +8,17 @@ import torch
 from torch import Tensor
 
 from wiseale.networks.model import Model
+from wiseale.processes.collectives import draw_rows
 from wiseale.randomness import generator
 
 
-def hide_cells(model: Model, x: Tensor, size: int, part: slice, seed: int, step: int) -> Tensor:
+def hide_cells(model: Model, x: Tensor, seed: int, step: int) -> Tensor:
     """The cells that the encoder sees in this step: of a table some are hidden at random, otherwise x itself.
 
     The loss still counts every observed cell: the posterior of fewer cells is one more q(z), so the objective stays the
-    bound that it is. Draws are made for the whole batch of ``size`` rows, of which ``part`` is this rank's.
+    bound that it is. The same cells are hidden in every pass of a step over the batch.
     """
     if model.table is None or model.table.hidden == 0:
         return x
-    draws = torch.rand((size, *x.shape[1:]), generator=generator(seed, "hide", step))[part]
+    draws = draw_rows(len(x), lambda n: torch.rand((n, *x.shape[1:]), generator=generator(seed, "hide", step)))
     return x.masked_fill((draws < model.table.hidden).to(x.device), math.nan)

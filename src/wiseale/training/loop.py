@@ -145,7 +145,7 @@ def _terms(learner: Learner, x: Tensor, plan: Plan, purpose: Purpose, counter: i
     model, world = learner.model, batch_world()
     size = len(x) * world.size
     noise = standard_normal((size, model.latent_dim), plan.seed, purpose, counter).to(x.device, non_blocking=True)
-    seen = x if purpose != "noise" else hide_cells(model, x, size, world.part(size), plan.seed, counter)
+    seen = hide_cells(model, x, plan.seed, counter) if purpose == "noise" else x
     with torch.autocast(x.device.type, torch.bfloat16, enabled=plan.bf16):
         if world.size > 1 and learner.objective.couples_batch:
             own = model.encode(seen)

@@ -66,6 +66,12 @@ def resolve(asked: TrainConfig, dataset: Dataset) -> TrainConfig:
     length = choose_length(
         asked.max_epochs or preset.max_epochs, asked.patience, n_train // batch_size, watched=n_held_out > 0
     )
+    prior_warmup = preset.prior_warmup if asked.prior_warmup is None else asked.prior_warmup
+    if length.patience is not None and prior_warmup > length.max_epochs:
+        raise SettingError(
+            "prior_warmup",
+            f"must end within the {length.max_epochs} epochs for early stopping to choose one, got {prior_warmup:g}",
+        )
     device = choose_device(asked.device)
     if asked.precision == "bf16" and device == "cpu":
         refuse_bf16_that_stops_torch()
@@ -90,7 +96,7 @@ def resolve(asked: TrainConfig, dataset: Dataset) -> TrainConfig:
         watch_every=asked.watch_every or length.watch_every,
         lr=asked.lr or preset.lr,
         lr_schedule=config.spec_of("lr schedule", schedule),
-        prior_warmup=preset.prior_warmup if asked.prior_warmup is None else asked.prior_warmup,
+        prior_warmup=prior_warmup,
         init_from=os.path.abspath(asked.init_from) if asked.init_from else None,
         processes=asked.processes or 1,
         threads=threads,
