@@ -1,5 +1,6 @@
 """The tutorials run from top to bottom and find what their text says."""
 
+import json
 import re
 import runpy
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from sklearn.datasets import load_digits
 
 from wiseale import registry
 
@@ -138,7 +140,9 @@ def test_machines(run):
 def test_explore(run, tmp_path):
     run("explore.py")
     page = (tmp_path / "digits.html").read_text()
-    assert "<canvas" in page or "<script" in page
+    embedded = json.loads(re.search(r'id="embedded">(.*?)</script>', page)[1])
+    assert embedded["manifest"]["n"] == len(load_digits().data)
+    assert embedded["manifest"]["colourings"][0]["name"] == "digit"
     assert not re.search(r"(src|href)=[\"']https?:", page)
 
 

@@ -159,6 +159,15 @@ def test_the_slurm_script_does_every_job_once(tmp_path, capsys, monkeypatch):
     assert subprocess.run(["bash", "-n"], input=printed, text=True, check=False).returncode == 0
 
 
+@pytest.mark.parametrize(("config", "cores"), [("threads = 2\n", 2), ("lr = 0.001\n", 1)])
+def test_threads_may_come_from_a_file(tmp_path, capsys, monkeypatch, config, cores):
+    (tmp_path / "c.toml").write_text(config)
+    arguments = ["compare", *TINY, "--config", str(tmp_path / "c.toml"), "--out", str(tmp_path / "a"), "--print-jobs"]
+    monkeypatch.setattr(sys, "argv", ["wiseale", *arguments])
+    code, printed, _ = run(capsys, *arguments)
+    assert (code, f"--cpus-per-task={cores}\n" in printed) == (0, True)
+
+
 def test_a_job_number_beyond_the_last_is_refused(tmp_path, capsys):
     code, _, error = run(capsys, "compare", *TINY, "--out", tmp_path / "c", "--job", "3")
     assert (code, "the comparison has 2 runs" in error) == (2, True)

@@ -50,6 +50,8 @@ def test_the_space_is_read_as_written():
         ("lr=1..0.1", "from the smaller number"),
         ("lrr=1e-3..1", "did you mean 'lr'"),
         ("seed=1|2", "cannot be searched"),
+        ("unseen=error|other", "cannot be searched"),
+        ("init_from=a|b", "cannot be searched"),
         ("lr.decay=1..2", "cannot be searched"),
     ],
 )

@@ -221,4 +221,5 @@ def test_an_address_for_all_interfaces_accepts_ip_addresses_but_no_foreign_names
     assert everywhere.accepts("192.168.1.7:8808")
     assert not everywhere.accepts("evil.example:8808")
     assert not everywhere.accepts("192.168.1.7:80")
+    assert not everywhere.accepts("192.168.1.7:" + "1" * 5000)
     assert not Address("127.0.0.1", 8808).accepts("192.168.1.7:8808")

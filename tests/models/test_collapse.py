@@ -74,7 +74,8 @@ def test_the_message_names_the_settings_of_the_interface_and_of_the_system():
     assert "--likelihood gaussian:x_sigma=learned" in told
     assert "\n" not in told
     assert "x_sigma" not in collapse_message(use, "aevb", "bernoulli")
-    assert "x_sigma" not in collapse_message(use, "aevb", "gaussian:x_sigma=learned")
+    for learned in ("learned", "columns"):
+        assert "x_sigma" not in collapse_message(use, "aevb", f"gaussian:x_sigma={learned}")
     assert collapse_message(CodeUse(1, 0.5), "aevb", "bernoulli") is None
 
 

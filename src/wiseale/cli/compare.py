@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -51,7 +52,8 @@ def command(
     Called by several machines on one shared directory, they share the runs. Each run has one thread unless --threads
     says otherwise.
     """
-    base = read_settings(TrainConfig, config_file, {"data": data, "threads": "1", **_given(options)})
+    base = read_settings(TrainConfig, config_file, {"data": data, **_given(options)})
+    base = base if base.threads else replace(base, threads=1)
     if cluster and (workers or job):
         raise ConfigError(f"--cluster does all runs on its own workers: leave out {'--job' if job else '--workers'}")
 

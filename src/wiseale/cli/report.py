@@ -11,7 +11,7 @@ import click
 @click.argument("directory", type=click.Path(path_type=Path))
 @click.option("--markdown", is_flag=True, help="write report.md in place of report.html")
 def command(directory: Path, markdown: bool) -> int:
-    """Write the page of a reproduction, a comparison or an evaluated run in DIRECTORY, from what is done so far."""
+    """Write the page of a reproduction, a comparison, a search or an evaluated run in DIRECTORY, as far as it is."""
     from wiseale.report.directory import document_of
     from wiseale.report.write import write_report
 

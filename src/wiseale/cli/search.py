@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
+from wiseale.cli.data_argument import DATA
 from wiseale.cli.options import read_settings, settings_options, spelled_as_options
 from wiseale.cli.variadic import VariadicCommand
 from wiseale.config import TrainConfig
@@ -20,7 +21,7 @@ MEASURES = ("elbo", "reconstruction", "loss")
 
 
 @click.command(cls=VariadicCommand)
-@click.argument("data", required=False)
+@click.argument("data", required=False, type=DATA)
 @click.option("--trials", type=click.IntRange(1), default=50, show_default=True, help="runs in all")
 @click.option(
     "--space",

@@ -46,6 +46,7 @@ class Draw(IntEnum):
     FACTORS = 9
     OWN_BOUND = 10
     FACTOR_CODES = 11
+    SEPARATION_ROWS = 12
 
 
 @dataclass(frozen=True)

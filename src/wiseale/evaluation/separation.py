@@ -24,7 +24,7 @@ def separation(case: Case, tick: Tick) -> Findings:
     log_r = []
     per_pass = len(q) // BATCH_SIZE
     for number in range(math.ceil(LEAST_BATCHES / per_pass)):
-        order = case.shuffled(Draw.SEPARATION, number)
+        order = case.shuffled(Draw.SEPARATION_ROWS, number)
         epsilon = case.noise(tuple(q.mu.shape), Draw.SEPARATION, number)
         batches = order[: per_pass * BATCH_SIZE].view(per_pass, BATCH_SIZE)
         log_r += [log_responsibility(q[rows], epsilon[rows]) for rows in batches]

@@ -8,9 +8,7 @@ from wiseale.config import TrainConfig
 from wiseale.data import load_dataset
 from wiseale.experiments.comparison import Comparison, Summary
 from wiseale.experiments.systems import AEVB, BETA_CONTROL, BETA_VAE, WAE_MMD, WISE_ALE, WISE_ALE_AS_WRITTEN
-
-COLLAPSED_NATS = 0.1
-"""Mutual information of data and codes below which a system counts as collapsed."""
+from wiseale.models.collapse import CodeUse
 
 
 def demo_comparison(out: Path, waves: int, epochs: int, seed: int) -> Comparison:
@@ -39,7 +37,8 @@ def reading(summary: Summary, variance: float) -> list[str]:
     ]
     if beta is not None:
         nats = max(beta["mutual_information"].mean, 0.0)
-        verdict = "has collapsed" if nats < COLLAPSED_NATS else "has not collapsed"
+        use = CodeUse(round(beta["active_units"].mean), nats)
+        verdict = "has collapsed" if use.collapsed else "has not collapsed"
         sentences.append(
             f"{BETA_VAE.name}, {verdict}: its codes hold {nats:.1f} nats about the wave (WiSE-ALE's "
             f"{ours['mutual_information'].mean:.1f}) and its error is {beta['mse'].mean:.3f}."

@@ -67,7 +67,7 @@ def _split(header: str) -> tuple[str, int | None]:
     host, colon, port = header.lower().rpartition(":")
     if not colon or header.endswith("]"):
         return header.lower().strip("[]"), 80
-    return host.strip("[]"), int(port) if port.isascii() and port.isdigit() else None
+    return host.strip("[]"), int(port) if port.isascii() and port.isdigit() and len(port) <= 5 else None
 
 
 def _is_ip(host: str) -> bool:

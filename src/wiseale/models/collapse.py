@@ -110,7 +110,7 @@ def collapse_message(use: CodeUse, objective: str, likelihood: str, spell: Calla
     weight = system.weight_setting if isinstance(system, WeightedObjective) else None
     smaller = f"a smaller {weight} in {spell('objective')}" if weight else "a system with a prior weight below 1"
     name, settings = parse_spec(likelihood)
-    noise = name == "gaussian" and settings.get("x_sigma") != "learned"
+    noise = name == "gaussian" and settings.get("x_sigma") not in ("learned", "columns")
     advice = [
         smaller,
         f"{spell('prior_warmup')}",

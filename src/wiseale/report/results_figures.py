@@ -29,13 +29,10 @@ FIGURE_5 = {
 }
 
 
-SWEPT = ("sine", "mnist", "teapot")
-
-
 def draw_weights(results: Results, rows: Sequence[RunRow], scale: str) -> Picture | None:
     """Reconstruction against aggregate KL as the weight rises; None before two weights of a system have been run."""
     found = conditions_of(rows, scale)
-    sweeps = {name: sweep_points(rows, found[name][0]) for name in SWEPT if name in found}
+    sweeps = {name: sweep_points(rows, found[name][0]) for name in registry.EXPERIMENTS if name in found}
     shown = {
         registry.lookup("experiment", name).title: sweep
         for name, sweep in sweeps.items()

@@ -29,7 +29,7 @@ from wiseale.processes.collectives import broadcast
 from wiseale.processes.ddp import batch_statistics
 from wiseale.processes.group import process_group
 from wiseale.processes.world import World, from_environment, report_once
-from wiseale.runs.checkpoint import load_checkpoint, load_newest
+from wiseale.runs.checkpoint import load_checkpoint, load_newest, saved_checkpoints
 from wiseale.runs.directory import RunDirectory, refuse_existing
 from wiseale.runs.history import FREE, History
 from wiseale.runs.loggers.journal import also_logged
@@ -222,7 +222,7 @@ def _run(work: Work, record: RunRecord, run: RunDirectory, display: Display, not
         except DivergenceError as error:
             error.in_run = True
             recorder.wait()
-            error.checkpoint = max(run.checkpoints.glob("[0-9]*"), default=None)
+            error.checkpoint = next(iter(saved_checkpoints(run.checkpoints)), None)
             raise
     if not complete:
         return Outcome(run.path, recorder.signal)

@@ -19,17 +19,8 @@ DEFAULT = ("lr=1e-4..5e-3", "batch_size=32|64|128|256", "latent_dim=2|4|8|16")
 
 _SPECS = ("objective", "network", "likelihood", "lr_schedule")
 _NOT_SEARCHED = (
-    "data",
-    "columns",
-    "missing",
-    "seed",
-    "processes",
-    "threads",
-    "device",
-    "data_root",
-    "logger",
-    "held_out",
-    "held_out_most",
+    *("data", "columns", "missing", "unseen", "data_root", "held_out", "held_out_most"),
+    *("seed", "processes", "threads", "device", "logger", "figures", "checkpoint_every", "init_from"),
 )
 
 
