@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup demo test check lint types slow docs bench results zoo torture fuzz lock dist clean
+.PHONY: setup demo test long check lint types slow docs bench results zoo torture fuzz lock dist clean
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -19,6 +19,10 @@ demo: setup
 
 test: setup
 	$(BIN)/python -m pytest -n 2
+
+# Tests that start, kill and resume whole processes.
+long: setup
+	$(BIN)/python -m pytest -n 2 -m long
 
 slow: setup
 	$(BIN)/python -m pytest -m slow

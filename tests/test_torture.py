@@ -8,7 +8,10 @@ from torture.fuzz import TARGETS, unexpected
 
 from wiseale.errors import ConfigError
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forks under limits, reads /proc")
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(sys.platform != "linux", reason="forks under limits, reads /proc"),
+]
 
 TRIALS = {
     "random kills": 2,

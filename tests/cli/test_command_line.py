@@ -94,6 +94,7 @@ def test_wrong_options_are_refused_in_one_line(capsys, table, tmp_path, argument
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.long
 def test_bf16_trains_or_is_refused_in_one_line(table, tmp_path):
     """Some virtual machines announce instructions for bfloat16 that they do not run: torch then ends the process."""
     arguments = ["train", table, "--precision", "bf16", "--max-epochs", "1", "--out", tmp_path / "run"]

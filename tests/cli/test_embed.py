@@ -310,6 +310,7 @@ def test_a_run_that_has_not_finished(capsys, tmp_path, model):
     assert "has not finished" in message
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_memory_does_not_grow_with_the_file(tmp_path, model):
     """Ten times the rows, the same peak: each in a process of its own."""

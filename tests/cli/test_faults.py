@@ -49,6 +49,7 @@ def no_space(*_, **__):
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "model.safetensors")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("command", ["train", "evaluate", "report", "export", "data info"])
 def test_a_full_disk_is_one_line(command, data, trained, tmp_path, capsys, monkeypatch):
     arguments = {
@@ -66,6 +67,7 @@ def test_a_full_disk_is_one_line(command, data, trained, tmp_path, capsys, monke
     assert not [path for folder in (tmp_path, trained) for path in folder.rglob("*.partial-*")]
 
 
+@pytest.mark.long
 @posix
 def test_a_checkpoint_that_cannot_be_written_leaves_the_one_before(data, tmp_path):
     """SafetensorError is no OSError: under a limit on file sizes its writer fails as on a full disk."""

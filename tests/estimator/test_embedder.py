@@ -118,6 +118,7 @@ def test_polars_lazy_frames(model, frame, codes):
     np.testing.assert_array_equal(made.select("z0", "z1").to_numpy(), codes)
 
 
+@pytest.mark.long
 def test_dask_bags_of_frames(model, frame, codes):
     """Two processes of Dask's own, each with its part of the rows."""
     import dask

@@ -136,6 +136,7 @@ def test_killed_in_the_middle_and_run_again_gives_the_same_tables(tmp_path):
     assert "<script" not in page
 
 
+@pytest.mark.long
 def test_the_data_is_parsed_once(tmp_path):
     """The file is unreadable from the moment it has been parsed: runs and figures must not open it again."""
     table = tmp_path / "table.csv"

@@ -107,6 +107,7 @@ def test_a_worker_that_does_not_see_the_files_says_so(tmp_path):
     assert "must be on a file system that all workers share" in ended.reason
 
 
+@pytest.mark.long
 def test_commands_end_with_the_process_that_started_them(tmp_path):
     """A killed worker's run saves and ends, so that another can resume it at once."""
     code = f"""if True:

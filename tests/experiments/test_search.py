@@ -116,6 +116,7 @@ def measure_held_out(work):
     return loop._held_out_terms(work.learner, work.held_out, work.plan, ALONE)
 
 
+@pytest.mark.long
 def test_a_killed_search_continues_with_the_trials_it_would_have_made(table, tmp_path, capsys):
     settings = ("search", table, *SETTINGS[:-3], "--checkpoint-every", 5, "--batch-size", 8, "--space", SETTINGS[-2])
     whole, killed = tmp_path / "whole", tmp_path / "killed"

@@ -32,6 +32,7 @@ def test_compiled_once(cache):
     assert {path: path.stat().st_mtime_ns for path in cache.iterdir()} == before
 
 
+@pytest.mark.long
 @needs_compiler
 def test_processes_that_compile_at_the_same_time(cache):
     running = [subprocess.Popen(STATE, stdout=subprocess.PIPE, text=True) for _ in range(2)]

@@ -49,6 +49,7 @@ def expected(model, values):
     return codes.reshape(*values.shape[:2], 2).astype(np.float32)
 
 
+@pytest.mark.long
 def test_what_a_kill_leaves_beside_complete_codes_is_removed(tmp_path, model):
     write_shards(tmp_path / "shards", 2, rows=20)
     command = [sys.executable, "-m", "wiseale", "embed", str(model), str(tmp_path / "shards" / "*.parquet")]
@@ -63,6 +64,7 @@ def test_what_a_kill_leaves_beside_complete_codes_is_removed(tmp_path, model):
     ]
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform == "win32", reason="kills a process")
 def test_killed_in_the_middle_and_continued_every_row_is_there_once(tmp_path, model):
     values = write_shards(tmp_path / "shards", 60, rows=2000)

@@ -102,6 +102,7 @@ def test_fitting_does_not_warn_of_a_healthy_model():
         assert estimator("aevb").fit(TABLE).transform(TABLE).var(0).min() > 0.1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("objective", "collapsed"), [(HUGE, True), ("aevb", False)])
 def test_train_evaluate_and_report_say_so(tmp_path, capsys, objective, collapsed):
     table, run = tmp_path / "table.npy", tmp_path / "run"

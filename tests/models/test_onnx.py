@@ -63,6 +63,7 @@ def run_onnx(path, name, values):
     return session.run(None, {name: np.asarray(values, np.float32)})
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("network", "shape"), NETWORKS)
 def test_every_network_in_the_user_s_units(tmp_path, capfd, network, shape):
     """x has a mean of 40 and a scale of 3; batches of sizes the export never saw are compared with the codec."""
@@ -158,6 +159,7 @@ def onnx_directory(run_directory):
     return run_directory / "onnx", shown.stdout
 
 
+@pytest.mark.long
 def test_the_command_says_the_error_and_writes_a_card(onnx_directory, run_directory):
     folder, shown = onnx_directory
     assert f"opset {OPSET}; largest error in onnxruntime: encoder " in shown
@@ -224,6 +226,7 @@ def test_the_card_of_a_bare_model(tmp_path):
     assert open_codec(tmp_path / "model").model_config.data_fingerprint in card
 
 
+@pytest.mark.long
 def test_code_on_the_cards_runs(tmp_path, run_directory, onnx_directory):
     load(run_directory).save(tmp_path / "model")
     data = run_directory.parent / "measured.npy"

@@ -32,6 +32,7 @@ SETTINGS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform == "win32", reason="it imitates Windows")
 def test_everyday_commands_without_posix(tmp_path, capsys):
     """Interrupted and resumed there, a run ends with the bytes of a run that was not interrupted here."""

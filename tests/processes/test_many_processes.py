@@ -16,7 +16,7 @@ from wiseale.config import SettingError, TrainConfig
 from wiseale.errors import ReportedByAnotherRankError
 from wiseale.runs.run import resume, start
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+pytestmark = [pytest.mark.long, pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")]
 
 ARGUMENTS = [
     "sine:n=1000,n_test=10",

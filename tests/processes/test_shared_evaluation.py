@@ -23,6 +23,7 @@ def run(tmp_path_factory):
 
 
 @linux
+@pytest.mark.long
 def test_the_file_of_two_ranks_is_that_of_one_process(run):
     environment = os.environ | {"GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
     asked = ("evaluate", run, "--nll-samples", "7", "--no-figures")
@@ -36,6 +37,7 @@ def test_the_file_of_two_ranks_is_that_of_one_process(run):
 
 
 @linux
+@pytest.mark.long
 def test_a_rank_that_is_killed_ends_the_others_with_one_line(run):
     (run / "evaluation.json").unlink(missing_ok=True)
     with wiseale("evaluate", run, "--nll-samples", 100_000, "--no-figures", "--processes", 2) as process:
