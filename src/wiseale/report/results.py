@@ -12,7 +12,7 @@ from wiseale.experiments.paper.claims import Verdict, judge
 from wiseale.experiments.paper.evidence import conditions_of, evidence_of, values_of
 from wiseale.experiments.paper.results import Results
 from wiseale.experiments.paper.run_rows import Condition, RunRow
-from wiseale.experiments.paper.scales import SCALES, TIME_PER_STEP
+from wiseale.experiments.paper.scales import SCALES, TIME_PER_STEP, Scale
 from wiseale.experiments.paper.sweep import compare_weights
 from wiseale.report.comparison import main_table
 from wiseale.report.document import Block, Document, Paragraph, Section, Table
@@ -37,22 +37,20 @@ _TIMED = f", and C10's processor time a step on those called {TIME_PER_STEP}"
 def results_document(results: Results) -> Document:
     """Draw the figures into the results' folder and assemble the page; the scale nearest to the paper's comes first."""
     rows = results.rows()
-    scales = [scale for scale in reversed(SCALES) if any(row.condition.scale == scale for row in rows)]
+    found = [scale for scale in reversed(SCALES) if any(row.condition.scale == scale for row in rows)]
+    scales: list[Scale] = found or ["paper"]
     sections = []
-    for scale in scales or ["paper"]:
+    for scale in scales:
         folder = results.toy(scale)
         toy = verdicts_of(read_table(folder, "judgements")) if folder else []
         verdicts = judge(evidence_of(rows, scale), toy)
         sections += [_claims(verdicts, scale), _conditions(rows, scale)]
         if scale == scales[0] and (weights := draw_weights(results, rows, scale)):
             sections.append(Section("Weight against weight", (weights,)))
-        sections += [
-            _weights(rows, found[0]) for found in conditions_of(rows, scale).values() if _swept(rows, found[0])
-        ]
-        sections += [
-            _table(rows, condition) for found in conditions_of(rows, scale).values() for condition in found[:1]
-        ]
-    pictures = draw_figures(results, rows, scales[0] if scales else "paper")
+        judged = [conditions[0] for conditions in conditions_of(rows, scale).values()]
+        sections += [_weights(rows, condition) for condition in judged if _swept(rows, condition)]
+        sections += [_table(rows, condition) for condition in judged]
+    pictures = draw_figures(results, rows, scales[0])
     none = Paragraph("No figure can be drawn yet: add runs first.")
     return Document("Results", LEAD, (*sections, Section("The paper's figures", tuple(pictures) or (none,))))
 
