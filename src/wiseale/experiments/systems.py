@@ -28,7 +28,7 @@ ESTIMATORS = (
     System("WiSE-ALE, bank of 1024", "wise_ale:aggregate=bank"),
 )
 
-SWEEP = ("1/64", "1/16", "1/4", "1", "4", "16")
+SWEEP = ("1/64", "1/16", "1/4", "1", "2", "4", "8", "16")
 """Weights of the sweep; 1/64 is 1/M, because every swept experiment has batches of 64."""
 
 

@@ -141,6 +141,7 @@ def _sweep(priority: int, *weights: str, scales: tuple[Scale, ...] = ("small", "
     return Tier(priority, tuple(system for system in both if system not in HEADLINE), "sweep", scales=scales)
 
 
+_BETWEEN = _sweep(1, "8", "2", scales=("paper",))
 _TIMED = Tier(3, (s.WISE_ALE, s.WAE_GAN, s.AAE), TIME_PER_STEP, {"max_epochs": 1}, ("paper",))
 
 SINE = Experiment(
@@ -148,6 +149,7 @@ SINE = Experiment(
     (
         Tier(0, HEADLINE),
         _sweep(1, "1/4", "4"),
+        _BETWEEN,
         _sweep(2, "16", "1/16"),
         _TIMED,
         Tier(4, (s.WISE_ALE_EXACT, s.WAE_GAN, s.AAE)),
@@ -168,6 +170,7 @@ MNIST = Experiment(
     (
         Tier(0, (*HEADLINE, s.WAE_MMD_GAUSSIAN)),
         _sweep(1, "1/4", "4"),
+        _BETWEEN,
         _sweep(2, "16", "1/16"),
         _TIMED,
         Tier(4, (s.SINKHORN_AE, s.GMVAE, s.WAE_GAN, s.AAE)),
