@@ -3,18 +3,18 @@
 from dataclasses import replace
 
 from wiseale.experiments.paper.run_rows import Condition, RunRow
+from wiseale.objectives import make_objective
 
 PAPER = Condition(
     *("sine", "paper", "", "sine", 200_000, 50, 64, 4, "paper_sine:init=glorot", "glorot"),
     *("gaussian", 5e-4, "constant", 10_000, "abc"),
 )
 SMALL = replace(PAPER, scale="small", rows=20_000, epochs=10)
-WEIGHTS = {"wise_ale": 1.0, "aevb": 1.0, "wise_ale:prior_weight=4": 4.0, "beta_vae:beta=4": 4.0}
 
 
 def row(system, seed, condition=PAPER, **measures):
     warmup = float(system.settings.get("prior_warmup", 0))
-    weight = WEIGHTS.get(system.objective, 1 / 64)
+    weight = make_objective(system.objective).effective_weight(condition.batch_size, condition.rows)
     return RunRow(
         condition, system.name, system.objective, weight, warmup, seed, 1.5, "0.1", "c0ffee", '{"a": "1,2"}', measures
     )

@@ -12,6 +12,7 @@ from tests.experiments.rows import PAPER, SMALL, both, row, seeds
 from wiseale.errors import RunError
 from wiseale.experiments import systems as s
 from wiseale.experiments.comparison import Result
+from wiseale.experiments.intervals import difference_interval
 from wiseale.experiments.paper.claims import Claim
 from wiseale.experiments.paper.curves import Curve, read_curves, write_curves
 from wiseale.experiments.paper.evidence import conditions_of, evidence_of, values_of
@@ -19,7 +20,7 @@ from wiseale.experiments.paper.figure_arrays import FigureArrays, SystemArrays, 
 from wiseale.experiments.paper.relations import Below
 from wiseale.experiments.paper.run_rows import merge, read_rows, write_rows
 from wiseale.experiments.paper.scales import TIME_PER_STEP
-from wiseale.experiments.paper.sweep import compare_weights, sweep_points
+from wiseale.experiments.paper.sweep import compare_neighbours, compare_weights, sweep_points
 from wiseale.report.choosing import fill_in, table_of
 from wiseale.training.records import EpochRecord
 
@@ -158,6 +159,26 @@ def test_equal_weights_are_compared_in_both_measures():
     assert found[0].differences[0].value == pytest.approx(-10)
     (few,) = compare_weights(both(s.WISE_ALE, (1, 2), (1, 2)) + both(s.AEVB, (1, 2, 3), (1, 2, 3)), PAPER)
     assert few.verdict == "not decided: 2 and 3 of 3 seeds"
+
+
+def test_above_weight_1_the_next_smaller_beta_with_runs_is_beside():
+    near = (0.0, 0.01, -0.01)
+
+    def at(system, reconstruction, kl):
+        return both(system, [reconstruction + e for e in near], [kl + e for e in near])
+
+    rows = at(s.WISE_ALE, 10, 3) + at(s.AEVB, 10, 3) + at(s.AEVB_WARM_UP, 10, 3)
+    rows += at(s.sweep_of_wise_ale("4"), 12, 2) + at(s.sweep_of_wise_ale("16"), 20, 0.5)
+    rows += at(s.sweep_of_beta_vae("4"), 30, 1) + at(s.sweep_of_beta_vae("1/4"), 9, 9)
+    found = compare_neighbours(rows, PAPER)
+    assert [(one.weight, one.rival) for one in found] == [(4, "AEVB"), (16, "β-VAE, β = 4")]
+    assert [one.verdict for one in found] == [
+        "β-VAE better in reconstruction, WiSE-ALE better in aggregate KL",
+        "WiSE-ALE better in both",
+    ]
+    # Four intervals that hold jointly, whatever other weights have runs.
+    assert found[1].differences[0] == difference_interval([20 + e for e in near], [30 + e for e in near], 1 - 0.05 / 4)
+    assert compare_neighbours(at(s.WISE_ALE, 1, 1) + at(s.sweep_of_wise_ale("4"), 1, 1), PAPER) == []
 
 
 def test_two_settings_under_one_name_are_not_pooled():

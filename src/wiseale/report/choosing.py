@@ -25,7 +25,7 @@ from wiseale.experiments.paper.run_rows import Condition, RunRow
 from wiseale.report.cells import estimate_cell
 from wiseale.report.document import Block, Paragraph, Table
 from wiseale.report.markdown import to_block
-from wiseale.report.weights import weights_table
+from wiseale.report.weights import weights_tables
 
 _BLOCK = re.compile(r"(<!-- results: (?P<table>[^\n]*) -->\n)(?P<kept>.*?)(<!-- end -->|\Z)", re.S)
 
@@ -58,8 +58,8 @@ def table_of(kind: str, experiment: str, rows: Sequence[RunRow], scale: str) -> 
 
 
 def _weights(rows: Sequence[RunRow], condition: Condition) -> list[Block]:
-    table = weights_table(rows, condition)
-    return [table] if table.rows else [Paragraph("Not measured yet: no weight has runs of both systems.")]
+    tables = weights_tables(rows, condition)
+    return [*tables] if tables[0].rows else [Paragraph("Not measured yet: no weight has runs of both systems.")]
 
 
 def _init(rows: Sequence[RunRow], condition: Condition) -> list[Block]:

@@ -17,7 +17,7 @@ from wiseale.experiments.paper.scales import Scale
 from wiseale.experiments.saved_figure import SavedFigure
 from wiseale.report.comparison import comparison_sections, main_table, runs_table, unfinished_table
 from wiseale.report.document import Commands, Document, Paragraph, Section, Table
-from wiseale.report.weights import weights_table
+from wiseale.report.weights import weights_tables
 
 
 def reproduction_document(
@@ -86,9 +86,9 @@ def _weights_and_controls(outcome: Outcome, scale: Scale) -> list[Section]:
     rows = outcome.rows(scale)
     sections = []
     for condition in conditions_of(rows, scale).get(outcome.name, [])[:1]:
-        table = weights_table(rows, condition)
-        if len(table.rows) > 1:
-            sections.append(Section(f"{outcome.experiment.title}: weight against weight", (table,)))
+        tables = weights_tables(rows, condition)
+        if len(tables[0].rows) > 1:
+            sections.append(Section(f"{outcome.experiment.title}: weight against weight", tables))
     for control, comparison in outcome.controls.items():
         if results := comparison.results():
             table = replace(main_table(summarize(results)), name=f"{outcome.name}_{control}")

@@ -19,7 +19,7 @@ from wiseale.report.document import Block, Document, Paragraph, Section, Table
 from wiseale.report.reproduction import how_claims_are_judged
 from wiseale.report.results_figures import draw_figures, draw_weights
 from wiseale.report.toy import verdicts_of
-from wiseale.report.weights import weights_table
+from wiseale.report.weights import weights_tables
 
 LEAD = (
     "Every number on this page is computed from files beside it: runs.csv, one row for each run with its settings, "
@@ -113,7 +113,7 @@ def _systems_and_seeds(rows: Sequence[RunRow]) -> tuple[str, str]:
 
 def _weights(rows: Sequence[RunRow], condition: Condition) -> Section:
     return Section(
-        f"Weight against weight: {_title(condition)}", (Paragraph(str(condition)), weights_table(rows, condition))
+        f"Weight against weight: {_title(condition)}", (Paragraph(str(condition)), *weights_tables(rows, condition))
     )
 
 

@@ -1,4 +1,4 @@
-"""The table of WiSE-ALE at weight w beside β-VAE with β = w."""
+"""The tables of WiSE-ALE at weight w beside β-VAE, with β = w and with a smaller β."""
 
 from __future__ import annotations
 
@@ -6,23 +6,33 @@ from collections.abc import Sequence
 from statistics import fmean
 
 from wiseale.experiments.paper.run_rows import Condition, RunRow
-from wiseale.experiments.paper.sweep import compare_weights
+from wiseale.experiments.paper.sweep import WeightComparison, compare_neighbours, compare_weights
 from wiseale.report.document import Table
 
+_INTERVALS = (
+    "The differences, WiSE-ALE minus β-VAE, have Welch's intervals, which hold jointly with 95 % in this table "
+    "(Bonferroni). Less is better in both measures."
+)
 
-def weights_table(rows: Sequence[RunRow], condition: Condition) -> Table:
-    """WiSE-ALE at weight w beside β-VAE with β = w."""
+
+def weights_tables(rows: Sequence[RunRow], condition: Condition) -> tuple[Table, ...]:
+    """WiSE-ALE at weight w beside β-VAE with β = w; then, if there are such runs, beside the next smaller β."""
+    equal, neighbours = compare_weights(rows, condition), compare_neighbours(rows, condition)
+    made = [_table(f"weights_{condition.experiment}", equal, f"WiSE-ALE at weight w / β-VAE with β = w. {_INTERVALS}")]
+    if neighbours:
+        caption = f"WiSE-ALE at a weight w above 1 / β-VAE with the largest β below w that has been run. {_INTERVALS}"
+        made.append(_table(f"neighbours_{condition.experiment}", neighbours, caption))
+    return tuple(made)
+
+
+def _table(name: str, compared: Sequence[WeightComparison], caption: str) -> Table:
     lines = []
-    for one in compare_weights(rows, condition):
+    for one in compared:
         means = [f"{_mean(a)} / {_mean(b)}" if a and b else "-" for a, b in zip(one.ours, one.theirs, strict=True)]
         differences = [str(d) for d in one.differences] if one.differences else ["-", "-"]
         lines.append((f"{one.weight:g}", one.rival, means[0], differences[0], means[1], differences[1], one.verdict))
     columns = ("w", "beside", "reconstruction", "difference", "aggregate KL", "difference", "verdict")
-    caption = (
-        "WiSE-ALE at weight w / β-VAE with β = w, and WiSE-ALE minus β-VAE with Welch's interval; the intervals of "
-        "this table hold jointly with 95 % (Bonferroni). Less is better in both."
-    )
-    return Table(f"weights_{condition.experiment}", columns, tuple(lines), caption)
+    return Table(name, columns, tuple(lines), caption)
 
 
 def _mean(values: Sequence[float]) -> str:

@@ -64,8 +64,26 @@ def compare_weights(rows: Sequence[RunRow], condition: Condition) -> list[Weight
         for theirs in _by_system(row for row in here if _is_beta_vae(row, mine[0].weight))
     ]
     pairs.sort(key=lambda pair: pair[:2])
-    confidence = adjusted_confidence(2 * len(pairs))
-    return [_compare(weight, mine, theirs, confidence) for _, weight, mine, theirs in pairs]
+    return _compare_jointly([(mine, theirs) for _, _, mine, theirs in pairs])
+
+
+def compare_neighbours(rows: Sequence[RunRow], condition: Condition) -> list[WeightComparison]:
+    """WiSE-ALE at each weight above 1 beside the β-VAE with the next smaller β of the sweep that has runs.
+
+    At equal weights WiSE-ALE's aggregate is the farther from the prior, so that neither is better in both measures. A
+    weaker β-VAE is farther from the prior too: if WiSE-ALE is still better in both, no β does as well. The intervals
+    hold jointly with 95 %.
+    """
+    values_of(rows, condition)  # one name for two settings is refused
+    by_name = {runs[0].system: runs for runs in _by_system(row for row in rows if row.condition == condition)}
+    ours = [by_name.get(s.sweep_of_wise_ale(weight).name) for weight in s.SWEEP]
+    theirs = [by_name.get(s.sweep_of_beta_vae(weight).name) for weight in s.SWEEP]
+    pairs = []
+    for place, mine in enumerate(ours):
+        smaller = [runs for runs in theirs[:place] if runs]
+        if mine and mine[0].weight > 1 and smaller:
+            pairs.append((mine, smaller[-1]))
+    return _compare_jointly(pairs)
 
 
 def sweep_points(rows: Sequence[RunRow], condition: Condition) -> dict[str, dict[str, list[tuple[float, float]]]]:
@@ -89,12 +107,18 @@ def _by_system(rows: Iterable[RunRow]) -> list[list[RunRow]]:
     return list(found.values())
 
 
-def _compare(weight: float, ours: Sequence[RunRow], theirs: Sequence[RunRow], confidence: float) -> WeightComparison:
+def _compare_jointly(pairs: Sequence[tuple[Sequence[RunRow], Sequence[RunRow]]]) -> list[WeightComparison]:
+    """Both differences of every pair, with intervals that hold jointly with 95 %."""
+    confidence = adjusted_confidence(len(MEASURES) * len(pairs))
+    return [_compare(ours, theirs, confidence) for ours, theirs in pairs]
+
+
+def _compare(ours: Sequence[RunRow], theirs: Sequence[RunRow], confidence: float) -> WeightComparison:
     mine, other = (tuple(_values(rows, measure) for measure in MEASURES) for rows in (ours, theirs))
     enough = min(len(values) for values in (*mine, *other)) >= MINIMUM_SEEDS
     made = [difference_interval(a, b, confidence) for a, b in zip(mine, other, strict=True)] if enough else None
     return WeightComparison(
-        weight,
+        ours[0].weight,
         theirs[0].system,
         (mine[0], mine[1]),
         (other[0], other[1]),
