@@ -15,7 +15,7 @@ Points = Sequence[tuple[float, float]]
 Sweep = Mapping[str, Mapping[str, Points]]
 """By system and weight: aggregate KL and reconstruction error of every run."""
 
-_LABELS = ((6, 4, "left"), (-6, -10, "right"))  # where a system's weights are written: points to the right, up
+_LABELS = ((-6, -11, "right"), (6, 5, "left"))  # where a system's weights are written: points to the right, up
 
 
 def weight_sweeps(sweeps: Mapping[str, Sweep]) -> Figure:
