@@ -15,6 +15,7 @@ from wiseale.experiments.paper.reproduction import plan_runs
 from wiseale.experiments.paper.run_rows import read_rows
 from wiseale.experiments.systems import WAE_MMD_GAUSSIAN
 from wiseale.processes.engines import local_engine
+from wiseale.report.document import Document
 from wiseale.runs.directory import RunDirectory
 
 
@@ -78,6 +79,22 @@ def test_a_limit_of_no_time_leaves_every_run_to_a_later_call(tmp_path, capsys):
     code, printed, _ = run(capsys, "reproduce", "sine", "--scale", "smoke", "--out", out, "--list")
     assert printed.splitlines()[0] == "1 sine: WiSE-ALE, weight 1: train"
     assert len(printed.splitlines()) == 10
+
+
+def test_the_analysis_of_the_bounds_is_made_where_it_is_wanted_and_missing(tmp_path, capsys, monkeypatch):
+    made = []
+
+    def analysis(out, scale, report):
+        made.append(scale)
+        (out / "tables").mkdir(parents=True, exist_ok=True)
+        (out / "tables" / "judgements.json").write_text("[]")
+
+    monkeypatch.setattr("wiseale.experiments.bounds.toy.run_toy", analysis)
+    monkeypatch.setattr("wiseale.report.directory.reproduction_page", lambda out, toy: (Document("", "", ()), []))
+    for command, times in ((("all", "--only", "AEVB"), 0), (("all",), 1), (("all",), 0), (("toy",), 1)):
+        made.clear()
+        code, *_ = run(capsys, "reproduce", *command, "--scale", "smoke", "--out", tmp_path, "--limit-minutes", "1e-4")
+        assert (code, len(made)) == (0, times)
 
 
 def test_listing_writes_nothing(tmp_path, capsys):

@@ -45,7 +45,8 @@ def command(
     """Run the paper's experiments with their controls, judge its claims, and write a report.
 
     Called again, it does only what is missing; called by several machines on one shared directory, they share the runs.
-    The runs that decide most come first; --only, --seeds and --known choose others, and --list shows which.
+    The runs that decide most come first; --only, --seeds and --known choose others, and --list shows which. After the
+    runs of `all` comes the analysis of the bounds, which is `toy` alone, unless DIR has it or --only chooses runs.
 
     smoke: minutes for all, a rehearsal; small: about a quarter of an hour each on two cores; paper: the published
     sizes, with more controls.
@@ -56,7 +57,7 @@ def command(
 
     from wiseale.cli.job_board import job_board
     from wiseale.cli.present import print_failures
-    from wiseale.experiments.bounds.toy import run_toy
+    from wiseale.experiments.bounds.toy import has_all_tables, run_toy
     from wiseale.experiments.comparison import default_workers
     from wiseale.experiments.paper.choice import Choice
     from wiseale.experiments.paper.reproduction import keep_request, plan_runs, run_experiments
@@ -101,7 +102,7 @@ def command(
             console.print(outcome.note, style="yellow", markup=False)
     with exclusive_lock(out / ".report.lock", wait=True):
         toy = None
-        if name in ("toy", "all"):
+        if name == "toy" or (name == "all" and not only and not has_all_tables(out / "toy")):
             toy = run_toy(out / "toy", size, lambda step: console.print(f"bound analysis: {step}", markup=False))
         document, verdicts = reproduction_page(out, toy)
         page = write_report(document, out)

@@ -90,6 +90,11 @@ def run_toy(out: Path, scale: Scale, report: Callable[[str], None]) -> ToyResult
     return ToyResult(tables, _draw_all(tables, out))
 
 
+def has_all_tables(out: Path) -> bool:
+    """Whether a directory has a complete analysis: its tables are written one by one, the judgements last."""
+    return (out / "tables" / "judgements.json").exists()
+
+
 def read_toy(out: Path) -> ToyResult:
     """Read the analysis in a directory and draw its figures again from its tables."""
     tables = ToyTables(**{field.name: read_table(out, field.name) for field in dataclasses.fields(ToyTables)})
