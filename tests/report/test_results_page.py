@@ -128,7 +128,7 @@ def test_no_figure_where_none_of_its_systems_has_been_run(tmp_path):
     for experiment in ("mnist", "sine", "celeba"):
         condition = replace(PAPER, experiment=experiment)
         rows += [replace(one, condition=condition) for one in seeds(s.WISE_ALE_AS_WRITTEN, (1.0, 2.0))]
-        shown = s.WAE_MMD if experiment == "sine" else s.WISE_ALE_AS_WRITTEN  # of other figures
+        shown = s.WISE_ALE_AS_WRITTEN if experiment == "mnist" else s.WAE_MMD_GAUSSIAN  # of other figures
         arrays = {shown.name: SystemArrays(x, np.zeros((64, 2), np.float32), None)}
         FigureArrays(condition.key, 0, x, arrays).save(tmp_path / "arrays" / f"{experiment}-paper.npz")
     assert draw_figures(Results(tmp_path), rows, "paper") == []

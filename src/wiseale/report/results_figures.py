@@ -23,10 +23,8 @@ from wiseale.report.document import Picture
 from wiseale.report.toy import FIGURES
 
 FIGURE_1 = (s.WAE_MMD_GAUSSIAN, s.WISE_ALE, s.AEVB, s.BETA_VAE)
-FIGURE_5 = {
-    "figure5a": ("sine", (s.AEVB, s.BETA_VAE, s.WISE_ALE, s.WISE_ALE_AS_WRITTEN)),
-    "figure5b": ("celeba", (s.AEVB, s.WAE_MMD, s.WISE_ALE)),
-}
+FIGURE_5 = (s.AEVB, s.BETA_VAE, s.WAE_MMD, s.WISE_ALE, s.WISE_ALE_AS_WRITTEN)
+_FIGURES_5 = {"figure5a": "sine", "figure5b": "celeba"}
 
 
 def draw_weights(results: Results, rows: Sequence[RunRow], scale: str) -> Picture | None:
@@ -53,7 +51,7 @@ def draw_figures(results: Results, rows: Sequence[RunRow], scale: str) -> list[P
     made = [
         _figure_1(results, conditions.get("mnist")),
         _figure_4(results, scale),
-        *(_figure_5(results, name, conditions.get(experiment)) for name, (experiment, _) in FIGURE_5.items()),
+        *(_figure_5(results, name, conditions.get(experiment)) for name, experiment in _FIGURES_5.items()),
         _figure_6(results, conditions.get("sine")),
     ]
     return [picture for picture in made if picture is not None]
@@ -83,7 +81,7 @@ def _figure_5(results: Results, name: str, condition: Condition | None) -> Pictu
     arrays = results.arrays(condition) if condition else None
     if arrays is None:
         return None
-    known = [system.name for system in FIGURE_5[name][1] if system.name in arrays.systems]
+    known = [system.name for system in FIGURE_5 if system.name in arrays.systems]
     if not known:
         return None
     figure = reconstructions(arrays.x, {name: arrays.systems[name].x_hat for name in known})
