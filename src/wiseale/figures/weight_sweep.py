@@ -20,7 +20,7 @@ _LABELS = ((-6, -11, "right"), (6, 5, "left"))  # where a system's weights are w
 
 def weight_sweeps(sweeps: Mapping[str, Sweep]) -> Figure:
     """One panel per dataset; a marker for the mean at each weight, small ones for single runs, the weight beside it."""
-    figure, axes = panels(len(sweeps), 3, 3.3, 2.9)
+    figure, axes = panels(len(sweeps), 2 if len(sweeps) == 4 else 3, 3.3, 2.9)
     for ax, (title, sweep) in zip(axes, sweeps.items(), strict=True):
         for number, (system, by_weight) in enumerate(sweep.items()):
             _draw(ax, number, system, by_weight)
