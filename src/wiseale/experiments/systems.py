@@ -9,7 +9,8 @@ from wiseale.experiments.comparison import System
 WISE_ALE = System("WiSE-ALE, weight 1", "wise_ale")
 WISE_ALE_AS_WRITTEN = System("WiSE-ALE as written (1/M)", "wise_ale:prior_weight=paper")
 AEVB = System("AEVB", "aevb")
-AEVB_WARM_UP = System("AEVB, KL warm-up", "aevb", {"prior_warmup": 5.0})
+_WARM_UP = {"prior_warmup": 5.0}
+AEVB_WARM_UP = System("AEVB, KL warm-up", "aevb", _WARM_UP)
 BETA_VAE = System("β-VAE, β = 4", "beta_vae:beta=4")
 BETA_CONTROL = System("β-VAE, β = 1/M", "beta_vae:beta=1/M")
 WAE_MMD = System("WAE-MMD", "wae_mmd")
@@ -42,3 +43,8 @@ def sweep_of_beta_vae(beta: str) -> System:
     """β-VAE at one β of the sweep; β = 1 is AEVB."""
     known = {"1": AEVB, "4": BETA_VAE, "1/64": BETA_CONTROL}
     return known.get(beta) or System(f"β-VAE, β = {beta}", f"beta_vae:beta={beta}")
+
+
+def beta_vae_with_warm_up(beta: str) -> System:
+    """β-VAE whose weight rises to β over five epochs: does it collapse for its objective, or for its start?"""
+    return System(f"β-VAE, β = {beta}, KL warm-up", f"beta_vae:beta={beta}", _WARM_UP)

@@ -142,6 +142,7 @@ def _sweep(priority: int, *weights: str, scales: tuple[Scale, ...] = ("small", "
 
 
 _BETWEEN = _sweep(1, "8", "2", scales=("paper",))
+_WARM_UPS = Tier(1, tuple(s.beta_vae_with_warm_up(beta) for beta in ("4", "8")), "sweep", scales=("paper",))
 _TIMED = Tier(3, (s.WISE_ALE, s.WAE_GAN, s.AAE), TIME_PER_STEP, {"max_epochs": 1}, ("paper",))
 
 SINE = Experiment(
@@ -150,6 +151,7 @@ SINE = Experiment(
         Tier(0, HEADLINE),
         _sweep(1, "1/4", "4"),
         _BETWEEN,
+        _WARM_UPS,
         _sweep(2, "16", "1/16"),
         _TIMED,
         Tier(4, (s.WISE_ALE_EXACT, s.WAE_GAN, s.AAE)),
@@ -171,6 +173,7 @@ MNIST = Experiment(
         Tier(0, (*HEADLINE, s.WAE_MMD_GAUSSIAN)),
         _sweep(1, "1/4", "4"),
         _BETWEEN,
+        _WARM_UPS,
         _sweep(2, "16", "1/16"),
         _TIMED,
         Tier(4, (s.SINKHORN_AE, s.GMVAE, s.WAE_GAN, s.AAE)),
