@@ -47,4 +47,6 @@ def sweep_of_beta_vae(beta: str) -> System:
 
 def beta_vae_with_warm_up(beta: str) -> System:
     """β-VAE whose weight rises to β over five epochs: does it collapse for its objective, or for its start?"""
+    if beta == "1":
+        return AEVB_WARM_UP
     return System(f"β-VAE, β = {beta}, KL warm-up", f"beta_vae:beta={beta}", _WARM_UP)

@@ -18,19 +18,24 @@ _INTERVALS = (
 def weights_tables(rows: Sequence[RunRow], condition: Condition) -> tuple[Table, ...]:
     """WiSE-ALE at weight w beside β-VAE with β = w; then, if there are such runs, beside the next smaller β."""
     equal, neighbours = compare_weights(rows, condition), compare_neighbours(rows, condition)
-    made = [_table(f"weights_{condition.experiment}", equal, f"WiSE-ALE at weight w / β-VAE with β = w. {_INTERVALS}")]
+    caption = f"WiSE-ALE at weight w / β-VAE with β = w. {_INTERVALS}"
+    made = [_table(f"weights_{condition.experiment}", equal, [one.verdict for one in equal], caption)]
     if neighbours:
-        caption = f"WiSE-ALE at a weight w above 1 / β-VAE with the largest β below w that has been run. {_INTERVALS}"
-        made.append(_table(f"neighbours_{condition.experiment}", neighbours, caption))
+        caption = (
+            "Is it only a weaker β-VAE? WiSE-ALE at a weight w above 1 / β-VAE with the largest measured β below w. "
+            f"{_INTERVALS}"
+        )
+        verdicts = [one.verdict_in_both for one in neighbours]
+        made.append(_table(f"neighbours_{condition.experiment}", neighbours, verdicts, caption))
     return tuple(made)
 
 
-def _table(name: str, compared: Sequence[WeightComparison], caption: str) -> Table:
+def _table(name: str, compared: Sequence[WeightComparison], verdicts: Sequence[str], caption: str) -> Table:
     lines = []
-    for one in compared:
+    for one, verdict in zip(compared, verdicts, strict=True):
         means = [f"{_mean(a)} / {_mean(b)}" if a and b else "-" for a, b in zip(one.ours, one.theirs, strict=True)]
         differences = [str(d) for d in one.differences] if one.differences else ["-", "-"]
-        lines.append((f"{one.weight:g}", one.rival, means[0], differences[0], means[1], differences[1], one.verdict))
+        lines.append((f"{one.weight:g}", one.rival, means[0], differences[0], means[1], differences[1], verdict))
     columns = ("w", "beside", "reconstruction", "difference", "aggregate KL", "difference", "verdict")
     return Table(name, columns, tuple(lines), caption)
 

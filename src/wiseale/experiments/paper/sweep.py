@@ -12,6 +12,7 @@ from wiseale.experiments.intervals import Interval, difference_interval
 from wiseale.experiments.paper.evidence import values_of
 from wiseale.experiments.paper.relations import MINIMUM_SEEDS, adjusted_confidence
 from wiseale.experiments.paper.run_rows import Condition, RunRow
+from wiseale.models.collapse import CodeUse
 
 MEASURES = ("reconstruction", "kl_aggregate_mc")
 
@@ -24,6 +25,7 @@ class WeightComparison:
         rival: the β-VAE's name; AEVB is the one with β = 1.
         ours, theirs: values of reconstruction and aggregate KL, one per seed.
         differences: WiSE-ALE minus β-VAE in the same two measures; None with fewer than three seeds on either side.
+        collapsed: in how many seeds the β-VAE's codes say next to nothing.
     """
 
     weight: float
@@ -31,24 +33,46 @@ class WeightComparison:
     ours: tuple[Sequence[float], Sequence[float]]
     theirs: tuple[Sequence[float], Sequence[float]]
     differences: tuple[Interval, Interval] | None
+    collapsed: int = 0
 
     @property
     def verdict(self) -> str:
         """Which is better in which measure, as far as the intervals decide."""
-        if self.differences is None:
-            have = " and ".join(str(len(values[0])) for values in (self.ours, self.theirs))
-            return f"not decided: {have} of {MINIMUM_SEEDS} seeds"
-        signs = [-1 if one.high < 0 else 1 if one.low > 0 else 0 for one in self.differences]
-        both = {(-1, -1): "WiSE-ALE better in both", (1, 1): "β-VAE better in both"}
-        if tuple(signs) in both:
-            return both[signs[0], signs[1]]
-        names = ("reconstruction", "aggregate KL")
+        return self._in_both or self._in_one
+
+    @property
+    def verdict_in_both(self) -> str:
+        """Which is better in both measures: at different weights a gain in one of them says nothing."""
+        signs = set(self._signs)
+        return self._in_both or ("neither is better in both" if signs == {-1, 1} else self._undecided)
+
+    @property
+    def _signs(self) -> tuple[int, ...]:
+        """Of each decided difference; 0 where it is not decided."""
+        return tuple(-1 if one.high < 0 else 1 if one.low > 0 else 0 for one in self.differences or ())
+
+    @property
+    def _in_both(self) -> str:
+        if self._signs == (-1, -1):
+            return "WiSE-ALE better in both"
+        return "β-VAE better in both" if self._signs == (1, 1) else ""
+
+    @property
+    def _in_one(self) -> str:
         decided = [
             f"{'WiSE-ALE' if sign < 0 else 'β-VAE'} better in {name}"
-            for name, sign in zip(names, signs, strict=True)
+            for name, sign in zip(("reconstruction", "aggregate KL"), self._signs, strict=False)
             if sign
         ]
-        return ", ".join(decided) or "not decided"
+        collapsed = f" (β-VAE collapsed in {self.collapsed} of {len(self.theirs[0])} seeds)" if self.collapsed else ""
+        return (", ".join(decided) or self._undecided) + collapsed
+
+    @property
+    def _undecided(self) -> str:
+        if self.differences is not None:
+            return "not decided"
+        have = " and ".join(str(len(values[0])) for values in (self.ours, self.theirs))
+        return f"not decided: {have} of {MINIMUM_SEEDS} seeds"
 
 
 def compare_weights(rows: Sequence[RunRow], condition: Condition) -> list[WeightComparison]:
@@ -70,19 +94,19 @@ def compare_weights(rows: Sequence[RunRow], condition: Condition) -> list[Weight
 def compare_neighbours(rows: Sequence[RunRow], condition: Condition) -> list[WeightComparison]:
     """WiSE-ALE at each weight above 1 beside the β-VAE with the next smaller β of the sweep that has runs.
 
-    At equal weights WiSE-ALE's aggregate is the farther from the prior, so that neither is better in both measures. A
-    weaker β-VAE is farther from the prior too: if WiSE-ALE is still better in both, no β does as well. The intervals
-    hold jointly with 95 %.
+    At equal weights WiSE-ALE reconstructs better and its aggregate is the farther from the prior, as that of a weaker
+    β-VAE would be. Only if it is better in both measures than a weaker β-VAE is it more than one. The same β with a
+    warm-up is a rival of its own, for a β-VAE can do badly because of its start. The intervals hold jointly with 95 %.
     """
     values_of(rows, condition)  # one name for two settings is refused
     by_name = {runs[0].system: runs for runs in _by_system(row for row in rows if row.condition == condition)}
     ours = [by_name.get(s.sweep_of_wise_ale(weight).name) for weight in s.SWEEP]
-    theirs = [by_name.get(s.sweep_of_beta_vae(weight).name) for weight in s.SWEEP]
     pairs = []
     for place, mine in enumerate(ours):
-        smaller = [runs for runs in theirs[:place] if runs]
+        smaller = [beta for beta in s.SWEEP[:place] if s.sweep_of_beta_vae(beta).name in by_name]
         if mine and mine[0].weight > 1 and smaller:
-            pairs.append((mine, smaller[-1]))
+            rivals = (make(smaller[-1]).name for make in (s.sweep_of_beta_vae, s.beta_vae_with_warm_up))
+            pairs += [(mine, by_name[name]) for name in rivals if name in by_name]
     return _compare_jointly(pairs)
 
 
@@ -123,7 +147,13 @@ def _compare(ours: Sequence[RunRow], theirs: Sequence[RunRow], confidence: float
         (mine[0], mine[1]),
         (other[0], other[1]),
         (made[0], made[1]) if made else None,
+        sum(_has_collapsed(row) for row in theirs),
     )
+
+
+def _has_collapsed(row: RunRow) -> bool:
+    units = row.measures.get("active_units")
+    return units is not None and CodeUse(round(units), row.measures.get("mutual_information")).collapsed
 
 
 def _values(rows: Sequence[RunRow], measure: str) -> list[float]:
