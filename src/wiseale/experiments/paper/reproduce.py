@@ -141,8 +141,11 @@ def _sweep(priority: int, *weights: str, scales: tuple[Scale, ...] = ("small", "
     return Tier(priority, tuple(system for system in both if system not in HEADLINE), "sweep", scales=scales)
 
 
+def _warm_ups(*betas: str) -> Tier:
+    return Tier(1, tuple(s.beta_vae_with_warm_up(beta) for beta in betas), "sweep", scales=("paper",))
+
+
 _BETWEEN = _sweep(1, "8", "2", scales=("paper",))
-_WARM_UPS = Tier(1, tuple(s.beta_vae_with_warm_up(beta) for beta in ("4", "8")), "sweep", scales=("paper",))
 _TIMED = Tier(3, (s.WISE_ALE, s.WAE_GAN, s.AAE), TIME_PER_STEP, {"max_epochs": 1}, ("paper",))
 
 SINE = Experiment(
@@ -151,7 +154,7 @@ SINE = Experiment(
         Tier(0, HEADLINE),
         _sweep(1, "1/4", "4"),
         _BETWEEN,
-        _WARM_UPS,
+        _warm_ups("4", "8"),
         _sweep(2, "16", "1/16"),
         _TIMED,
         Tier(4, (s.WISE_ALE_EXACT, s.WAE_GAN, s.AAE)),
@@ -173,7 +176,7 @@ MNIST = Experiment(
         Tier(0, (*HEADLINE, s.WAE_MMD_GAUSSIAN)),
         _sweep(1, "1/4", "4"),
         _BETWEEN,
-        _WARM_UPS,
+        _warm_ups("4", "8"),
         _sweep(2, "16", "1/16"),
         _TIMED,
         Tier(4, (s.SINKHORN_AE, s.GMVAE, s.WAE_GAN, s.AAE)),
@@ -212,7 +215,12 @@ CELEBA = Experiment(
 
 TEAPOT = Experiment(
     "Teapots",
-    (Tier(0, HEADLINE), _sweep(1, "1/4", "4", scales=("paper",)), _sweep(2, "16", "1/16", scales=("paper",))),
+    (
+        Tier(0, HEADLINE),
+        _sweep(1, "1/4", "4", scales=("paper",)),
+        _warm_ups("4"),
+        _sweep(2, "16", "1/16", scales=("paper",)),
+    ),
     scales={
         "smoke": Scaled("teapot:n=400", 1, {"max_epochs": 1}, rows=40),
         "small": Scaled("teapot:n=5000", 3, {"max_epochs": 6}, rows=500),
