@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 from statistics import fmean
 
 from wiseale.experiments.paper.run_rows import Condition, RunRow
@@ -35,9 +36,14 @@ def _table(name: str, compared: Sequence[WeightComparison], verdicts: Sequence[s
     for one, verdict in zip(compared, verdicts, strict=True):
         means = [f"{_mean(a)} / {_mean(b)}" if a and b else "-" for a, b in zip(one.ours, one.theirs, strict=True)]
         differences = [str(d) for d in one.differences] if one.differences else ["-", "-"]
-        lines.append((f"{one.weight:g}", one.rival, means[0], differences[0], means[1], differences[1], verdict))
+        lines.append((_weight(one.weight), one.rival, means[0], differences[0], means[1], differences[1], verdict))
     columns = ("w", "beside", "reconstruction", "difference", "aggregate KL", "difference", "verdict")
     return Table(name, columns, tuple(lines), caption)
+
+
+def _weight(weight: float) -> str:
+    """As a whole number or a fraction: 4, 1/64."""
+    return str(Fraction(weight).limit_denominator(1000))
 
 
 def _mean(values: Sequence[float]) -> str:
