@@ -297,12 +297,12 @@ def test_portraits_stand_in_for_celeba(tmp_path):
     found = CELEBA.choose_data(tmp_path)
     assert (found.spec, found.skip) == (f"celeba:folder={tmp_path / 'portraits'}", False)
     assert "stand in" in found.note
-    (made,) = CELEBA.comparisons("paper", tmp_path, found.spec)
+    made, control = CELEBA.comparisons("paper", tmp_path, found.spec)
+    assert control.base == replace(made.base, likelihood="gaussian:x_sigma=learned")
     assert made.base.network == "paper_celeba:width=0.125"
     (tmp_path / "celeba").mkdir()
     assert CELEBA.choose_data(tmp_path) == DataChoice()
-    (made,) = CELEBA.comparisons("paper", tmp_path)
-    assert made.base.network is None
+    assert CELEBA.comparisons("paper", tmp_path)[0].base.network is None
 
 
 def test_a_verdict_counts_its_statements_and_says_how_many_seeds_are_needed():

@@ -35,7 +35,7 @@ def test_runs_that_decide_most_come_first(tmp_path):
     headline |= {f"mnist: {WAE_MMD_GAUSSIAN.name}, seed {seed}" for seed in range(3)}
     assert headline <= {job.name for job in jobs}
     kinds = [kind(job) for job in jobs]
-    order = ["headline", "sweep", "time-per-step", "others", "init-torch", "recipe-ours", "estimators"]
+    order = ["headline", "sweep", "time-per-step", "others", "init-torch", "learned-noise", "recipe-ours", "estimators"]
     assert kinds == sorted(kinds, key=order.index)
     sweep = [job.config.objective for job in jobs if kind(job) == "sweep"]
     ends = [n for n, objective in enumerate(sweep) if objective.endswith(("=16", "=1/16"))]

@@ -237,23 +237,33 @@ def test_a_page_with_a_wrong_mark_is_refused(page, told):
         fill_in(page, [])
 
 
-def test_initial_weights_are_compared_under_otherwise_equal_conditions():
-    torch = replace(PAPER, control="init-torch", network="paper_sine:init=torch", init="torch")
-    short = replace(torch, rows=1000, epochs=5, n_eval=100)
+TORCH = replace(PAPER, control="init-torch", network="paper_sine:init=torch", init="torch")
+LEARNED = replace(PAPER, control="learned-noise", likelihood="gaussian:x_sigma=learned")
+
+
+@pytest.mark.parametrize(
+    ("table", "control", "caption"),
+    [
+        ("init", TORCH, "Glorot weights / torch weights."),
+        ("noise", LEARNED, "Noise fixed at 1 / learned noise."),
+    ],
+)
+def test_a_control_stands_beside_runs_under_otherwise_equal_conditions(table, control, caption):
+    short = replace(control, rows=1000, epochs=5, n_eval=100)
     rows = seeds(s.AEVB, (1.0, 1.1, 0.9)) + seeds(s.AEVB, (3.0, 3.1, 2.9, 3.0), short)
-    assert "Not measured yet" in table_of("init", "sine", rows, "paper")[-1].text
-    table = table_of("init", "sine", rows + seeds(s.AEVB, (2.0, 2.1, 1.9), torch), "paper")[-1]
-    assert table.rows[0][3].startswith("-1 [")
+    assert "Not measured yet" in table_of(table, "sine", rows, "paper")[-1].text
+    found = table_of(table, "sine", rows + seeds(s.AEVB, (2.0, 2.1, 1.9), control), "paper")[-1]
+    assert found.caption.startswith(caption)
+    assert found.rows[0][1] == "1.00 ± 0.25 / 2.00 ± 0.25"
+    assert found.rows[0][2].startswith("-1 [")
+    assert found.rows[0][3:] == ("- / -",) * 4
+    one = table_of(table, "sine", rows + seeds(s.AEVB, (2.0,), control), "paper")[-1]
+    assert one.rows[0][1:3] == ("1.00 ± 0.25 / 2", "fewer than 3 seeds")
 
 
-def test_initial_weights_are_compared_between_conditions():
-    torch = replace(PAPER, control="init-torch", network="paper_sine:init=torch", init="torch")
-    rows = seeds(s.AEVB, (1.0, 1.1, 0.9)) + seeds(s.AEVB, (3.0, 3.1, 2.9), torch)
-    table = table_of("init", "sine", rows, "paper")[-1]
-    assert table.columns[1:3] == ("MSE, glorot weights", "MSE, torch weights")
-    assert table.rows[0][3].startswith("-2 [")
+def test_a_table_of_another_kind_is_refused():
     with pytest.raises(RunError, match="no table 'colour'"):
-        table_of("colour", "sine", rows, "paper")
+        table_of("colour", "sine", seeds(s.AEVB, (1.0,)), "paper")
 
 
 @pytest.mark.parametrize("shape", [(8, 1, 16), (8, 3, 4, 4)])

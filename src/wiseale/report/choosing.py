@@ -10,8 +10,10 @@ A table is kept between two comment lines of the page and replaced as a whole:
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Literal
 
 from wiseale import registry
 from wiseale.config import parse_spec
@@ -22,6 +24,7 @@ from wiseale.experiments.intervals import difference_interval
 from wiseale.experiments.paper.evidence import Values, conditions_of, values_of
 from wiseale.experiments.paper.relations import MINIMUM_SEEDS, adjusted_confidence
 from wiseale.experiments.paper.run_rows import Condition, RunRow
+from wiseale.experiments.paper.scales import LEARNED_NOISE, TORCH_WEIGHTS
 from wiseale.report.cells import estimate_cell
 from wiseale.report.document import Block, Paragraph, Table
 from wiseale.report.markdown import to_block
@@ -30,7 +33,13 @@ from wiseale.report.weights import weights_tables
 _BLOCK = re.compile(r"(<!-- results: (?P<table>[^\n]*) -->\n)(?P<kept>.*?)(<!-- end -->|\Z)", re.S)
 
 MEASURES = {"mse": "MSE", "reconstruction": "reconstruction", "kl_aggregate_mc": "aggregate KL", "elbo": "ELBO"}
-CONTROL = "init-torch"
+_BESIDE = {
+    "mse": "MSE",
+    "kl_aggregate_mc": "aggregate KL",
+    "prior_mass_covered": "prior mass covered",
+    "active_units": "active units",
+    "elbo": "ELBO",
+}
 
 
 def fill_in(page: str, rows: Sequence[RunRow], scale: str = "paper") -> str:
@@ -47,8 +56,13 @@ def fill_in(page: str, rows: Sequence[RunRow], scale: str = "paper") -> str:
 
 
 def table_of(kind: str, experiment: str, rows: Sequence[RunRow], scale: str) -> list[Block]:
-    """One table: ``weights``, ``init`` or ``estimators`` of an experiment; a sentence where its runs are missing."""
-    kinds = {"weights": _weights, "init": _init, "estimators": _estimators}
+    """One kind of table of an experiment; a sentence where its runs are missing."""
+    kinds: dict[str, Callable[[Sequence[RunRow], Condition], list[Block]]] = {
+        "weights": _weights,
+        "estimators": _estimators,
+        "init": partial(_beside, _INIT),
+        "noise": partial(_beside, _NOISE),
+    }
     if kind not in kinds or experiment not in registry.EXPERIMENTS:
         raise RunError(f"no table {kind!r} of {experiment!r}: known are {', '.join(kinds)} of the paper's experiments")
     found = conditions_of(rows, scale).get(experiment)
@@ -62,33 +76,68 @@ def _weights(rows: Sequence[RunRow], condition: Condition) -> list[Block]:
     return [*tables] if tables[0].rows else [Paragraph("Not measured yet: no weight has runs of both systems.")]
 
 
-def _init(rows: Sequence[RunRow], condition: Condition) -> list[Block]:
-    """Each system with the experiment's initial weights and with torch's, and the difference in MSE."""
-    controls = conditions_of(rows, condition.scale, CONTROL).get(condition.experiment, [])
-    other_weights = next((one for one in controls if _but_for_weights(one) == _but_for_weights(condition)), None)
-    if other_weights is None:
-        return [Paragraph(f"Not measured yet: no run with torch's initial weights ({CONTROL}).")]
-    here, there = values_of(rows, condition), values_of(rows, other_weights)
+@dataclass(frozen=True)
+class _Control:
+    """Runs that differ from the experiment's own in one setting.
+
+    Attributes:
+        name: the control's in ``runs.csv``.
+        setting: the attribute of a condition in which the two differ.
+        what: the setting's values in words, from a condition.
+        missing: what is said where there are no such runs.
+    """
+
+    name: str
+    setting: Literal["network", "likelihood"]
+    what: Callable[[Condition], str]
+    missing: str
+
+    def alike(self, condition: Condition) -> Condition:
+        """The condition without the control's name and without what the control changes."""
+        if self.setting == "likelihood":
+            return replace(condition, control="", likelihood="")
+        return replace(condition, control="", init="", network=_without_init(condition.network))
+
+
+def _without_init(network: str) -> str:
+    name, settings = parse_spec(network)
+    return f"{name}:" + ",".join(f"{key}={value}" for key, value in sorted(settings.items()) if key != "init")
+
+
+def _noise(condition: Condition) -> str:
+    learned = parse_spec(condition.likelihood)[1].get("x_sigma") == "learned"
+    return "learned noise" if learned else "noise fixed at 1"
+
+
+_INIT = _Control(TORCH_WEIGHTS, "network", lambda one: f"{one.init} weights", "with torch's initial weights")
+_NOISE = _Control(LEARNED_NOISE, "likelihood", _noise, "with learned noise")
+
+
+def _beside(control: _Control, rows: Sequence[RunRow], condition: Condition) -> list[Block]:
+    """Each system with the experiment's own setting and with the control's, and the difference in MSE."""
+    others = conditions_of(rows, condition.scale, control.name).get(condition.experiment, [])
+    other = next((one for one in others if control.alike(one) == control.alike(condition)), None)
+    if other is None:
+        return [Paragraph(f"Not measured yet: no run {control.missing} ({control.name}).")]
+    here, there = values_of(rows, condition), values_of(rows, other)
     names = [name for name in here if name in there]
     confidence = adjusted_confidence(len(names))
     lines = []
     for name in names:
-        mine, other = here[name]["mse"], there[name]["mse"]
-        enough = min(len(mine), len(other)) >= MINIMUM_SEEDS
-        difference = (
-            str(difference_interval(mine, other, confidence)) if enough else f"fewer than {MINIMUM_SEEDS} seeds"
-        )
-        lines.append((name, estimate_cell(estimate(mine)), estimate_cell(estimate(other)), difference))
-    columns = ("system", f"MSE, {condition.init} weights", f"MSE, {other_weights.init} weights", "difference")
-    caption = "The difference has Welch's interval; the intervals of this table hold jointly with 95 % (Bonferroni)."
-    return [Table(f"init_{condition.experiment}", columns, tuple(lines), caption)]
-
-
-def _but_for_weights(condition: Condition) -> Condition:
-    """The condition without its control's name and its initial weights."""
-    name, settings = parse_spec(condition.network)
-    network = ",".join(f"{key}={value}" for key, value in sorted(settings.items()) if key != "init")
-    return replace(condition, control="", init="", network=f"{name}:{network}")
+        mine, changed = here[name]["mse"], there[name]["mse"]
+        difference = f"fewer than {MINIMUM_SEEDS} seeds"
+        if min(len(mine), len(changed)) >= MINIMUM_SEEDS:
+            difference = str(difference_interval(mine, changed, confidence))
+        pairs = [f"{_cell(here, name, measure)} / {_cell(there, name, measure)}" for measure in _BESIDE]
+        lines.append((name, pairs[0], difference, *pairs[1:]))
+    first, *further = _BESIDE.values()
+    pair = f"{control.what(condition).capitalize()} / {control.what(other)}"
+    caption = (
+        f"{pair}. The difference, the first minus the second, has Welch's interval; the intervals of this table hold "
+        "jointly with 95 % (Bonferroni)."
+    )
+    columns = ("system", first, "difference", *further)
+    return [Table(f"{control.name}_{condition.experiment}", columns, tuple(lines), caption)]
 
 
 def _estimators(rows: Sequence[RunRow], condition: Condition) -> list[Block]:

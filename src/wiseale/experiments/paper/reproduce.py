@@ -11,7 +11,7 @@ from wiseale.config import TrainConfig
 from wiseale.experiments import systems as s
 from wiseale.experiments.comparison import Comparison, System
 from wiseale.experiments.job import Job
-from wiseale.experiments.paper.scales import TIME_PER_STEP, Scale
+from wiseale.experiments.paper.scales import LEARNED_NOISE, TIME_PER_STEP, TORCH_WEIGHTS, Scale
 
 _NARROW_FACES = "paper_celeba:width=0.125"  # the paper's network is far too wide for a CPU
 
@@ -146,6 +146,8 @@ def _warm_ups(*betas: str) -> Tier:
 
 
 _BETWEEN = _sweep(1, "8", "2", scales=("paper",))
+# The noise is fixed at 1 in the paper's experiments and learned by default on people's own data.
+_LEARNED_NOISE = Tier(6, (s.WISE_ALE, s.AEVB), LEARNED_NOISE, {"likelihood": "gaussian:x_sigma=learned"}, ("paper",))
 _TIMED = Tier(3, (s.WISE_ALE, s.WAE_GAN, s.AAE), TIME_PER_STEP, {"max_epochs": 1}, ("paper",))
 
 SINE = Experiment(
@@ -158,9 +160,10 @@ SINE = Experiment(
         _sweep(2, "16", "1/16"),
         _TIMED,
         Tier(4, (s.WISE_ALE_EXACT, s.WAE_GAN, s.AAE)),
-        Tier(5, _INIT_CONTROLS, "init-torch", {"network": "paper_sine:init=torch"}, ("paper",)),
-        Tier(6, (s.WISE_ALE, s.AEVB), "recipe-ours", {"recipe": "ours"}, ("small", "paper")),
-        Tier(6, s.ESTIMATORS, "estimators", scales=("paper",)),
+        Tier(5, _INIT_CONTROLS, TORCH_WEIGHTS, {"network": "paper_sine:init=torch"}, ("paper",)),
+        _LEARNED_NOISE,
+        Tier(7, (s.WISE_ALE, s.AEVB), "recipe-ours", {"recipe": "ours"}, ("small", "paper")),
+        Tier(7, s.ESTIMATORS, "estimators", scales=("paper",)),
     ),
     scales={
         "smoke": Scaled("sine:n=1000,n_test=400", 1, {"max_epochs": 1}, rows=300),
@@ -180,8 +183,8 @@ MNIST = Experiment(
         _sweep(2, "16", "1/16"),
         _TIMED,
         Tier(4, (s.SINKHORN_AE, s.GMVAE, s.WAE_GAN, s.AAE)),
-        Tier(5, _INIT_CONTROLS, "init-torch", {"network": "paper_mnist:init=torch"}, ("paper",)),
-        Tier(6, s.ESTIMATORS, "estimators", scales=("paper",)),
+        Tier(5, _INIT_CONTROLS, TORCH_WEIGHTS, {"network": "paper_mnist:init=torch"}, ("paper",)),
+        Tier(7, s.ESTIMATORS, "estimators", scales=("paper",)),
     ),
     scales={
         "smoke": Scaled("mnist:n=1000", 1, {"max_epochs": 1}, rows=300),
@@ -193,7 +196,7 @@ MNIST = Experiment(
 
 CELEBA = Experiment(
     "Faces",
-    (Tier(0, tuple(s.WAE_MMD_FACES if system == s.WAE_MMD else system for system in HEADLINE)),),
+    (Tier(0, tuple(s.WAE_MMD_FACES if system == s.WAE_MMD else system for system in HEADLINE)), _LEARNED_NOISE),
     scales={
         "smoke": Scaled("celeba", 1, {"max_epochs": 1, "network": "paper_celeba:width=0.03", "batch_size": 64}, 80),
         "small": Scaled("celeba", 3, {"max_epochs": 12, "network": _NARROW_FACES, "batch_size": 64}, 500),
@@ -220,6 +223,7 @@ TEAPOT = Experiment(
         _sweep(1, "1/4", "4", scales=("paper",)),
         _warm_ups("4"),
         _sweep(2, "16", "1/16", scales=("paper",)),
+        _LEARNED_NOISE,
     ),
     scales={
         "smoke": Scaled("teapot:n=400", 1, {"max_epochs": 1}, rows=40),

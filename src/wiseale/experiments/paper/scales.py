@@ -1,4 +1,4 @@
-"""How much of the paper's experiments is run."""
+"""How much of the paper's experiments is run, and the names of controls: runs that differ from them on purpose."""
 
 from __future__ import annotations
 
@@ -11,3 +11,9 @@ SCALES: tuple[Scale, ...] = get_args(Scale)
 
 TIME_PER_STEP = "time-per-step"
 """Short runs, made to be timed: what a step costs does not depend on how many follow."""
+
+TORCH_WEIGHTS = "init-torch"
+"""Runs from PyTorch's initial weights."""
+
+LEARNED_NOISE = "learned-noise"
+"""Runs that learn the standard deviation of the Gaussian likelihood."""
