@@ -210,6 +210,20 @@ def test_a_decoder_that_ignores_the_code_is_not_called_robust_to_noise(rise, mse
     assert judged("C9", {"sine": one, "mnist": one}).outcome == expected
 
 
+def test_a_statement_against_a_collapsed_system_says_so():
+    """To beat a model that ignores its input is no merit."""
+    relation = Below("sine", "mse", OURS, THEIRS)
+    values = {OURS.name: {"mse": LOW, "active_units": (4, 4, 4)}, THEIRS.name: {"mse": HIGH, "active_units": (0, 2, 0)}}
+    information = {"mutual_information": (0.0, 3.0, 0.0)}
+    found = Claim("C1", "", (relation,)).judge(Evidence({"sine": values}))
+    assert found.findings[0].text.endswith("held; AEVB collapsed in 2 of 3 seeds")
+    values[THEIRS.name] |= {"active_units": (1, 2, 1)} | information
+    found = Claim("C1", "", (relation,)).judge(Evidence({"sine": values}))
+    assert found.findings[0].text.endswith("held; AEVB collapsed in 2 of 3 seeds")
+    values[THEIRS.name] |= {"mutual_information": (2.0, 3.0, 2.0)}
+    assert "collapsed" not in Claim("C1", "", (relation,)).judge(Evidence({"sine": values})).numbers
+
+
 def test_two_seeds_of_one_rival_leave_the_claim_open():
     full = everything_better(registry.EXPERIMENTS)
     fewer = full["sine"] | {s.AEVB.name: {"mse": HIGH[:2]}}

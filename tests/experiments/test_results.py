@@ -2,10 +2,13 @@
 
 import json
 import re
+import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
+from bench.paper import rebuild
 from tests.cli.commands import run
 from tests.experiments.rows import PAPER, SMALL, both, row, seeds
 
@@ -180,8 +183,8 @@ def test_above_weight_1_the_next_smaller_beta_with_runs_is_beside():
     assert compare_neighbours(at(s.WISE_ALE, 1, 1) + at(s.sweep_of_wise_ale("4"), 1, 1), PAPER) == []
 
 
-def test_a_collapsed_rival_is_named():
-    """It matches the prior exactly, which is no merit."""
+def test_collapsed_systems_are_named():
+    """They match the prior exactly, which is no merit."""
     near = (0.0, 0.01, -0.01)
     rows = both(s.sweep_of_wise_ale("4"), [20 + e for e in near], [1 + e for e in near])
     for seed, (units, nats) in enumerate([(0, 0.0), (2, 0.05), (2, 3.0)]):
@@ -190,6 +193,10 @@ def test_a_collapsed_rival_is_named():
     (found,) = compare_weights(rows, PAPER)
     start = "WiSE-ALE better in reconstruction, β-VAE better in aggregate KL"
     assert found.verdict == f"{start} (β-VAE collapsed in 2 of 3 seeds)"
+    for one in rows[:3]:
+        one.measures.update(active_units=0.0)
+    (found,) = compare_weights(rows, PAPER)
+    assert found.verdict.endswith("(WiSE-ALE collapsed in 3 of 3 seeds, β-VAE collapsed in 2 of 3 seeds)")
 
 
 def test_two_settings_under_one_name_are_not_pooled():
@@ -218,9 +225,19 @@ def test_tables_of_a_page_are_replaced_as_a_whole():
     assert filled.startswith("before\n\n<!-- results: weights sine -->\n")
     assert filled.endswith("<!-- end -->\n\nafter <!-- a remark -->\n")
     assert "stale" not in filled
-    assert "| 1 | AEVB | 2 / 2 |" in filled
+    assert "| 1 | AEVB | 2.000 / 2.000 |" in filled
     assert fill_in(filled, rows) == filled
     assert "Not measured yet" in fill_in(filled, [])
+
+
+def test_the_kept_pages_are_those_of_the_kept_rows(tmp_path):
+    """`make results` has been run since rows, tables or wording changed."""
+    docs = Path(__file__).parents[2] / "docs"
+    shutil.copytree(docs / "results", tmp_path / "results")
+    shutil.copy(docs / "choosing.md", tmp_path)
+    rebuild(tmp_path, [])
+    for page in ("results/index.md", "choosing.md"):
+        assert (tmp_path / page).read_text(encoding="utf-8") == (docs / page).read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ MEASURES = {"mse": "MSE", "reconstruction": "reconstruction", "kl_aggregate_mc":
 _BESIDE = {
     "mse": "MSE",
     "kl_aggregate_mc": "aggregate KL",
-    "prior_mass_covered": "prior mass covered",
+    "code_coverage": "coverage of the prior",
     "active_units": "active units",
     "elbo": "ELBO",
 }

@@ -15,6 +15,7 @@ from wiseale.experiments.paper.relations import MARGIN, MINIMUM_SEEDS
 from wiseale.experiments.paper.reproduction import Outcome, Reproduction
 from wiseale.experiments.paper.scales import Scale
 from wiseale.experiments.saved_figure import SavedFigure
+from wiseale.models.collapse import LEAST_INFORMATION
 from wiseale.report.comparison import comparison_sections, main_table, runs_table, unfinished_table
 from wiseale.report.document import Commands, Document, Paragraph, Section, Table
 from wiseale.report.weights import weights_tables
@@ -52,14 +53,16 @@ def how_claims_are_judged() -> str:
     """The rules behind the verdicts."""
     return (
         f"Each statement behind a claim is tested by an interval over at least {MINIMUM_SEEDS} seeds: Welch's for a "
-        "difference of means, the F distribution's for a ratio of spreads. A claim's intervals hold jointly with 95 % "
-        "(Bonferroni over its statements; there is no correction across claims). A claim is held if all its statements "
-        "are, not held if one is refuted, and otherwise not decided, in particular while any of its runs is missing. "
-        "C4 and C8 are decided by computation alone. As written, WiSE-ALE's prior term has the weight 1/M, its rivals' "
-        "have 1 or 4: how much of such a verdict is due to the weight alone, β-VAE with β = 1/M shows. Beside a "
-        "statement that is not decided stands what is known: that the systems are alike within "
-        f"{100 * MARGIN:g} % (a test of equivalence at the same confidence), or how many seeds of each would decide it "
-        "if means and spreads stayed as they are, a rough guide."
+        "difference of means, the F distribution's for a ratio of spreads. All tests of a claim together err with at "
+        "most 5 % (Bonferroni over its statements; there is no correction across claims). All seeds see the same data: "
+        "the intervals say what other seeds would give, not other data. A claim is held if all its statements are, not "
+        "held if one is refuted, and otherwise not decided, in particular while any of its runs is missing. C4 and C8 "
+        "are decided by computation alone. As written, WiSE-ALE's prior term has the weight 1/M, its rivals' have 1 or "
+        "4: how much of such a verdict is due to the weight alone, β-VAE with β = 1/M shows. A system has collapsed "
+        "where its codes say next to nothing about the input (no active unit, or a mutual information below "
+        f"{LEAST_INFORMATION:g} nats). Beside an order that is not decided stands what is known: that the systems are "
+        f"alike within {100 * MARGIN:g} % (a test of equivalence at the same confidence), or how many seeds of each "
+        "would decide it if means and spreads stayed as they are, a rough guide."
     )
 
 

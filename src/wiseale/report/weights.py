@@ -15,6 +15,8 @@ _INTERVALS = (
     "(Bonferroni). Less is better in both measures."
 )
 
+_NOISE = 1e-6  # nats: the aggregate KL of a collapsed model is measured with about this error
+
 
 def weights_tables(rows: Sequence[RunRow], condition: Condition) -> tuple[Table, ...]:
     """WiSE-ALE at weight w beside β-VAE with β = w; then, if there are such runs, beside the next smaller β."""
@@ -47,6 +49,8 @@ def _weight(weight: float) -> str:
 
 
 def _mean(values: Sequence[float]) -> str:
-    """Four digits, and of a large number at least one after the point: 239, 11341.7."""
+    """Four digits, and of a large number at least one after the point: 239.0, 11341.7; noise about 0 is 0."""
     mean = fmean(values)
-    return f"{mean:.4g}" if abs(mean) < 1000 else f"{mean:.1f}"
+    if abs(mean) < _NOISE:
+        return "0"
+    return f"{mean:#.4g}" if abs(mean) < 1000 else f"{mean:.1f}"

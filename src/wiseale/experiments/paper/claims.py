@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from wiseale import registry
@@ -79,7 +79,9 @@ class Claim:
             lacking = [lack for need in relation.needs if (lack := need.missing(evidence))]
             missing += lacking
             if not lacking:
-                findings.append(relation.test([need.values(evidence) for need in relation.needs], confidence))
+                finding = relation.test([need.values(evidence) for need in relation.needs], confidence)
+                collapsed = [words for need in relation.needs if (words := need.collapsed(evidence))]
+                findings.append(replace(finding, text="; ".join([finding.text, *collapsed])))
         outcomes = [finding.outcome for finding in findings]
         outcome: Outcome = "not decided"
         if not evidence.smoke and "not held" in outcomes:
@@ -106,7 +108,11 @@ NOT_USEFUL_MSE = 0.5 * _WAVES + _NOISE  # "not anything useful" (ours): less tha
 def claims() -> tuple[Claim, ...]:
     """The claims that trained runs decide; C4 and C8 are decided by the bound analysis."""
     return (
-        *(make(name, system) for make in (_c1, _c2, _c3, _c5) for name, system in _VARIANTS.items()),
+        *(
+            make(name, system)
+            for make in (_c1, _c2, _c3, _c5_sharper, _c5_comparable)
+            for name, system in _VARIANTS.items()
+        ),
         _c6(),
         *(make(name, system) for make in (_c7_perfect, _c7, _c9) for name, system in _VARIANTS.items()),
         _c10_faster(),
@@ -119,7 +125,7 @@ def _c1(name: str, system: System) -> Claim:
     rivals = (s.AEVB, s.BETA_VAE, s.WAE_MMD)
     statement = (
         f"WiSE-ALE ({name}) reconstructs better than AEVB, β-VAE and WAE on every set (MSE from codes drawn from the "
-        "posteriors; WAE's have no noise)"
+        "posteriors; WAE is WAE-MMD, whose codes have no noise)"
     )
     return Claim(
         "C1", statement, tuple(Below(e, "mse", system, rival) for e in registry.EXPERIMENTS for rival in rivals)
@@ -127,7 +133,10 @@ def _c1(name: str, system: System) -> Claim:
 
 
 def _c2(name: str, system: System) -> Claim:
-    statement = f"on sine waves WiSE-ALE ({name}) has the highest training ELBO, AEVB with warm-up included"
+    statement = (
+        f"on sine waves WiSE-ALE ({name}) has the highest training ELBO (mean over the last epoch), AEVB with warm-up "
+        "included"
+    )
     rivals = (s.AEVB, s.AEVB_WARM_UP, s.BETA_VAE)
     return Claim("C2", statement, tuple(Above("sine", "training_elbo", system, rival) for rival in rivals))
 
@@ -141,13 +150,15 @@ def _c3(name: str, system: System) -> Claim:
     return Claim("C3", statement, (*widths, *(Above("mnist", "separation", narrow, wide) for narrow, wide in pairs)))
 
 
-def _c5(name: str, system: System) -> Claim:
-    statement = (
-        f"faces: WiSE-ALE ({name}) is sharper than AEVB (higher SSIM), and WAE is comparable (SSIM and MSE within "
-        f"{100 * MARGIN:g} %)"
-    )
-    comparable = (Comparable("celeba", measure, system, s.WAE_MMD) for measure in ("ssim", "mse"))
-    return Claim("C5", statement, (Above("celeba", "ssim", system, s.AEVB), *comparable))
+def _c5_sharper(name: str, system: System) -> Claim:
+    statement = f"faces: WiSE-ALE ({name}) is sharper than AEVB (higher SSIM)"
+    return Claim("C5", statement, (Above("celeba", "ssim", system, s.AEVB),))
+
+
+def _c5_comparable(name: str, system: System) -> Claim:
+    statement = f"faces: WAE-MMD is comparable to WiSE-ALE ({name}): SSIM and MSE within {100 * MARGIN:g} %"
+    measures = ("ssim", "mse")
+    return Claim("C5", statement, tuple(Comparable("celeba", measure, system, s.WAE_MMD) for measure in measures))
 
 
 def _c6() -> Claim:
@@ -164,7 +175,9 @@ def _c7_perfect(name: str, system: System) -> Claim:
 
 
 def _c7(name: str, system: System) -> Claim:
-    statement = f"AEVB and β-VAE do worse than WiSE-ALE ({name}) at low frequencies and on amplitude"
+    statement = (
+        f"AEVB and β-VAE do worse than WiSE-ALE ({name}) at low frequencies (the lowest quarter) and on amplitude"
+    )
     measures = ("mse_at_mu_frequency_quartile_1", "amplitude_error")
     wanted = tuple(Below("sine", m, system, rival) for m in measures for rival in (s.AEVB, s.BETA_VAE))
     return Claim("C7", statement, wanted)
@@ -172,8 +185,9 @@ def _c7(name: str, system: System) -> Claim:
 
 def _c9(name: str, system: System) -> Claim:
     statement = (
-        f"WAE's codes are more fragile to noise than those of WiSE-ALE ({name}): reconstruction rises more when codes "
-        f"move, and not because WiSE-ALE reconstructs worse (MSE from μ at most {100 * MARGIN:g} % larger)"
+        f"on sine waves and MNIST WAE-MMD's codes are more fragile to noise than those of WiSE-ALE ({name}): "
+        "reconstruction rises more when codes move, and not because WiSE-ALE reconstructs worse (MSE from μ at most "
+        f"{100 * MARGIN:g} % larger)"
     )
     sets = ("sine", "mnist")
     steady = [Below(e, "reconstruction_rise", system, s.WAE_MMD) for e in sets]
@@ -203,8 +217,8 @@ _CLOSE = 1e-3
 
 def _c11() -> Claim:
     statement = (
-        "(ours) at equal weight w ≥ 1 WiSE-ALE reconstructs better than β-VAE with β = w, at an aggregate KL at most "
-        f"{100 * MARGIN:g} % larger, or {_CLOSE:g} nats where that is more"
+        "(ours) at equal weights of 1, 4 and 16 on sine waves and MNIST, WiSE-ALE reconstructs better than β-VAE, at "
+        f"an aggregate KL at most {100 * MARGIN:g} % larger, or {_CLOSE:g} nats where that is more"
     )
     pairs = [(e, s.sweep_of_wise_ale(w), s.sweep_of_beta_vae(w)) for e in ("sine", "mnist") for w in ("1", "4", "16")]
     better = [Below(e, "reconstruction", ours, theirs) for e, ours, theirs in pairs]

@@ -8,9 +8,18 @@ from dataclasses import dataclass, field
 
 from wiseale.errors import RunError
 from wiseale.experiments.paper.run_rows import Condition, RunRow
+from wiseale.models.collapse import CodeUse
 
 Values = Mapping[str, Mapping[str, Sequence[float]]]
 """System name → measure → one value per seed."""
+
+
+def collapsed_seeds(measures: Mapping[str, Sequence[float]]) -> int:
+    """In how many seeds a system's codes say next to nothing, given its values of every measure."""
+    units = measures.get("active_units", ())
+    information = measures.get("mutual_information", ())
+    known = information if len(information) == len(units) else [None] * len(units)
+    return sum(CodeUse(round(count), nats).collapsed for count, nats in zip(units, known, strict=True))
 
 
 @dataclass(frozen=True)

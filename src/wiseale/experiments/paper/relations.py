@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
-from typing import Literal, Protocol
+from typing import ClassVar, Literal, Protocol
 
 from wiseale.experiments.comparison import System
 from wiseale.experiments.intervals import (
@@ -16,7 +16,7 @@ from wiseale.experiments.intervals import (
     seeds_to_decide,
     spread_ratio_interval,
 )
-from wiseale.experiments.paper.evidence import Evidence
+from wiseale.experiments.paper.evidence import Evidence, collapsed_seeds
 
 Outcome = Literal["held", "not held", "not decided"]
 
@@ -48,6 +48,12 @@ class Need:
         if (runs := max(map(len, measures.values()), default=0)) > found:
             return f"{self.experiment}: {self.system.name} has a finite {self.measure} in {found} of {runs} seeds"
         return f"{self.experiment}: {self.system.name}, {found} of {MINIMUM_SEEDS} seeds"
+
+    def collapsed(self, evidence: Evidence) -> str:
+        """In how many seeds the system collapsed, in words; empty where it did in none."""
+        measures = self._measures(evidence)
+        count, runs = collapsed_seeds(measures), max(map(len, measures.values()), default=0)
+        return f"{self.system.name} collapsed in {count} of {runs} seeds" if count else ""
 
     def _measures(self, evidence: Evidence) -> Mapping[str, Sequence[float]]:
         return evidence.of(self.experiment, self.control).get(self.system.name, {})
@@ -98,8 +104,7 @@ class _Pair:
     ) -> tuple[tuple[Interval, Interval], Outcome]:
         """Whether ours lies between (1 − margin)·theirs and (1 + margin)·theirs, with the intervals that say so."""
         below, above = (self._against(factor, samples, confidence) for factor in (1 - margin, 1 + margin))
-        sides = _side(below) * _side(above)
-        return (below, above), _by_sides(sides < 0, sides > 0)
+        return (below, above), _by_side(-_side(below) * _side(above))
 
     def _open(self, samples: Sequence[Sequence[float]], confidence: float) -> str:
         """What is known of a difference of unknown sign: the systems are alike, or more seeds are needed."""
@@ -114,27 +119,29 @@ class _Pair:
 
 
 @dataclass(frozen=True)
-class Below(_Pair):
-    """``ours`` has the smaller mean: Welch's interval of the difference lies below 0 (not held: above 0)."""
+class _Ordered(_Pair):
+    """One mean is the smaller: Welch's interval of ours − theirs lies on the stated side of 0 (not held: the other)."""
+
+    sign: ClassVar[int]  # of ours − theirs where the statement holds
 
     def test(self, samples: Sequence[Sequence[float]], confidence: float) -> Finding:
         """Held, not held or not decided, by the interval of the difference."""
         interval = self._against(1, samples, confidence)
-        outcome = _by_sides(interval.high < 0, interval.low > 0)
+        outcome = _by_side(self.sign * _side(interval))
         known = self._open(samples, confidence) if outcome == "not decided" else ""
         return Finding(outcome, self._text(samples, f"difference {interval}", outcome, known))
 
 
-@dataclass(frozen=True)
-class Above(_Pair):
+class Below(_Ordered):
+    """``ours`` has the smaller mean."""
+
+    sign = -1
+
+
+class Above(_Ordered):
     """``ours`` has the larger mean."""
 
-    def test(self, samples: Sequence[Sequence[float]], confidence: float) -> Finding:
-        """Held, not held or not decided, by the interval of the difference."""
-        interval = self._against(1, samples, confidence)
-        outcome = _by_sides(interval.low > 0, interval.high < 0)
-        known = self._open(samples, confidence) if outcome == "not decided" else ""
-        return Finding(outcome, self._text(samples, f"difference {interval}", outcome, known))
+    sign = 1
 
 
 @dataclass(frozen=True)
@@ -173,7 +180,7 @@ class NotAbove(_Pair):
         allowed = self.margin * fmean(samples[1])
         factor, limit = (1.0, self.floor) if allowed < self.floor else (1 + self.margin, 0.0)
         interval = self._against(factor, samples, confidence)
-        outcome = _by_sides(interval.high < limit, interval.low > limit)
+        outcome = _by_side(-_side(interval, limit))
         what = f"difference {interval}, limit {limit:g}"
         if factor != 1:
             what = f"difference from {factor:g} times the latter {interval}"
@@ -193,65 +200,61 @@ class Steadier(_Pair):
             text = f"{self.experiment}, {self.measure}: relative spreads need values above 0: not decided"
             return Finding("not decided", text)
         interval = spread_ratio_interval(samples[0], samples[1], confidence)
-        outcome = _by_sides(interval.high < 1, interval.low > 1)
+        outcome = _by_side(-_side(interval, 1))
         return Finding(outcome, self._text(samples, f"ratio of relative spreads {interval}", outcome))
 
 
 @dataclass(frozen=True)
 class _Limited:
-    """One system, one measure of an experiment, and a limit to its mean."""
+    """One system's mean is on one side of a limit: its Student interval is (not held: it is on the other side)."""
 
     experiment: str
     measure: str
     system: System
     limit: float
 
+    sign: ClassVar[int]  # of mean − limit where the statement holds
+
     @property
     def needs(self) -> tuple[Need, ...]:
         """The system's values of the measure."""
         return (Need(self.experiment, self.system, self.measure),)
 
-    def _finding(self, values: Sequence[float], interval: Interval, outcome: Outcome, confidence: float) -> Finding:
-        seeds = seeds_to_decide([values], self.limit, confidence)
+    def test(self, samples: Sequence[Sequence[float]], confidence: float) -> Finding:
+        """Held, not held or not decided, by the interval of the mean."""
+        interval = mean_interval(samples[0], confidence)
+        outcome = _by_side(self.sign * _side(interval, self.limit))
+        seeds = seeds_to_decide(samples[:1], self.limit, confidence)
         how_far = _seeds_in_words(seeds) if outcome == "not decided" else ""
         what = f"{self.system.name} {interval}, limit {self.limit:g}"
         return Finding(outcome, f"{self.experiment}, {self.measure}: {what}: {outcome}{how_far}")
 
 
-@dataclass(frozen=True)
 class AtMost(_Limited):
-    """A system's mean is at most ``limit``: the upper end of its Student interval is (not held: the lower is above)."""
+    """The mean is at most ``limit``."""
 
-    def test(self, samples: Sequence[Sequence[float]], confidence: float) -> Finding:
-        """Held, not held or not decided, by the interval of the mean."""
-        interval = mean_interval(samples[0], confidence)
-        outcome = _by_sides(interval.high <= self.limit, interval.low > self.limit)
-        return self._finding(samples[0], interval, outcome, confidence)
+    sign = -1
 
 
-@dataclass(frozen=True)
 class AtLeast(_Limited):
-    """A system's mean is at least ``limit``: the lower end of its interval is (not held: the upper is below)."""
+    """The mean is at least ``limit``."""
 
-    def test(self, samples: Sequence[Sequence[float]], confidence: float) -> Finding:
-        """Held, not held or not decided, by the interval of the mean."""
-        interval = mean_interval(samples[0], confidence)
-        outcome = _by_sides(interval.low >= self.limit, interval.high < self.limit)
-        return self._finding(samples[0], interval, outcome, confidence)
+    sign = 1
 
 
-def _side(interval: Interval) -> int:
-    """1 if the interval lies above 0, −1 if below, 0 if it contains 0."""
-    return 1 if interval.low > 0 else -1 if interval.high < 0 else 0
+def _side(interval: Interval, limit: float = 0.0) -> int:
+    """1 if the interval lies above the limit, −1 if below, 0 if it contains the limit."""
+    return 1 if interval.low > limit else -1 if interval.high < limit else 0
+
+
+def _by_side(side: int) -> Outcome:
+    """Held on the stated side, not held on the other, and not decided in between."""
+    return "held" if side > 0 else "not held" if side < 0 else "not decided"
 
 
 def _seeds_in_words(seeds: int | None) -> str:
     """How far a statement is from being decided, at the spread seen so far."""
     return f" (needs about {seeds} seeds)" if seeds else f" (not even {MOST_SEEDS:,} seeds would decide it)"
-
-
-def _by_sides(for_it: bool, against_it: bool) -> Outcome:
-    return "held" if for_it else "not held" if against_it else "not decided"
 
 
 def adjusted_confidence(statements: int) -> float:

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from wiseale.config import parse_spec
 from wiseale.experiments import systems as s
 from wiseale.experiments.intervals import Interval, difference_interval
-from wiseale.experiments.paper.evidence import values_of
+from wiseale.experiments.paper.evidence import collapsed_seeds, values_of
 from wiseale.experiments.paper.relations import MINIMUM_SEEDS, adjusted_confidence
 from wiseale.experiments.paper.run_rows import Condition, RunRow
-from wiseale.models.collapse import CodeUse
 
 MEASURES = ("reconstruction", "kl_aggregate_mc")
 
@@ -25,7 +24,7 @@ class WeightComparison:
         rival: the β-VAE's name; AEVB is the one with β = 1.
         ours, theirs: values of reconstruction and aggregate KL, one per seed.
         differences: WiSE-ALE minus β-VAE in the same two measures; None with fewer than three seeds on either side.
-        collapsed: in how many seeds the β-VAE's codes say next to nothing.
+        collapsed: in how many seeds WiSE-ALE's and the β-VAE's codes say next to nothing.
     """
 
     weight: float
@@ -33,18 +32,19 @@ class WeightComparison:
     ours: tuple[Sequence[float], Sequence[float]]
     theirs: tuple[Sequence[float], Sequence[float]]
     differences: tuple[Interval, Interval] | None
-    collapsed: int = 0
+    collapsed: tuple[int, int] = (0, 0)
 
     @property
     def verdict(self) -> str:
         """Which is better in which measure, as far as the intervals decide."""
-        return self._in_both or self._in_one
+        return (self._in_both or self._in_one) + self._collapsed
 
     @property
     def verdict_in_both(self) -> str:
         """Which is better in both measures: at different weights a gain in one of them says nothing."""
         signs = set(self._signs)
-        return self._in_both or ("neither is better in both" if signs == {-1, 1} else self._undecided)
+        found = self._in_both or ("neither is better in both" if signs == {-1, 1} else self._undecided)
+        return found + self._collapsed
 
     @property
     def _signs(self) -> tuple[int, ...]:
@@ -64,8 +64,14 @@ class WeightComparison:
             for name, sign in zip(("reconstruction", "aggregate KL"), self._signs, strict=False)
             if sign
         ]
-        collapsed = f" (β-VAE collapsed in {self.collapsed} of {len(self.theirs[0])} seeds)" if self.collapsed else ""
-        return (", ".join(decided) or self._undecided) + collapsed
+        return ", ".join(decided) or self._undecided
+
+    @property
+    def _collapsed(self) -> str:
+        """Where codes say next to nothing, the measures compare with a model that ignores its input."""
+        sides = zip(("WiSE-ALE", "β-VAE"), self.collapsed, (self.ours, self.theirs), strict=True)
+        parts = [f"{name} collapsed in {count} of {len(runs[0])} seeds" for name, count, runs in sides if count]
+        return f" ({', '.join(parts)})" if parts else ""
 
     @property
     def _undecided(self) -> str:
@@ -147,13 +153,12 @@ def _compare(ours: Sequence[RunRow], theirs: Sequence[RunRow], confidence: float
         (mine[0], mine[1]),
         (other[0], other[1]),
         (made[0], made[1]) if made else None,
-        sum(_has_collapsed(row) for row in theirs),
+        (_collapsed_runs(ours), _collapsed_runs(theirs)),
     )
 
 
-def _has_collapsed(row: RunRow) -> bool:
-    units = row.measures.get("active_units")
-    return units is not None and CodeUse(round(units), row.measures.get("mutual_information")).collapsed
+def _collapsed_runs(rows: Sequence[RunRow]) -> int:
+    return sum(collapsed_seeds({name: [value] for name, value in row.measures.items()}) for row in rows)
 
 
 def _values(rows: Sequence[RunRow], measure: str) -> list[float]:
