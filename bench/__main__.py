@@ -14,7 +14,7 @@ _NAMES = (
 )
 BENCHMARKS = {name: f"bench.{name}" for name in _NAMES}
 
-LONG = ("quality", "collapse", "impute", "synthetic")
+LONG = ("quality", "weights", "collapse", "impute", "synthetic")
 """Benchmarks of many minutes or hours, resumable, with options of their own; not part of "all"."""
 
 

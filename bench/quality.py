@@ -129,7 +129,7 @@ def run(given: argparse.Namespace) -> None:
     ]
     missing = keys if given.again else lacking(keys, read(given.csv), known, at)
     jobs = [Job(key, known.get(key.configuration, {}), at) for key in missing if key.configuration not in PYTHAE]
-    finish(jobs, given)
+    finish(jobs, given.csv, given.processes)
     done, jobs = read(given.csv), []
     for key in missing:
         if key.configuration in PYTHAE:
@@ -138,7 +138,7 @@ def run(given: argparse.Namespace) -> None:
                 print(f"{' '.join(map(str, key))}: skipped, it trains for as long as ours, which was not measured")
             else:
                 jobs.append(Job(key, {}, at, budget=ours.cpu_seconds))
-    finish(jobs, given)
+    finish(jobs, given.csv, given.processes)
 
 
 def lacking(keys: list[Key], done: dict[Key, Row], known: dict[str, dict[str, Any]], at: str) -> list[Key]:
@@ -169,12 +169,12 @@ def available(names: Iterable[str]) -> list[str]:
     return found
 
 
-def finish(jobs: list[Job], given: argparse.Namespace) -> None:
+def finish(jobs: list[Job], path: Path, processes: int) -> None:
     """Make the measurements and append each to the CSV file as it is done; print those that failed."""
-    for job, outcome in outcomes(jobs, given.processes):
+    for job, outcome in outcomes(jobs, processes):
         what = " ".join(map(str, job.key))
         if isinstance(outcome, Row):
-            append_row(given.csv, outcome)
+            append_row(path, outcome)
             print(f"{what}: MSE {outcome.mse:.4g}, {outcome.cpu_seconds:.3g} CPU s", flush=True)
         else:
             print(f"{what}: failed, {outcome}", flush=True)

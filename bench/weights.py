@@ -1,0 +1,109 @@
+"""WiSE-ALE beside β-VAE at equal weights on people's own data: ``AutoEncoder``'s defaults, with learned noise.
+
+Each finished measurement is appended to ``bench/results/weights.csv``, a rerun skips what the file already holds, and
+the table of ``docs/choosing.md`` is written again:
+
+    python -m bench weights --seeds 5
+    python -m bench weights --table
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from pathlib import Path
+from statistics import fmean
+
+from bench.quality import Job, available, commit, finish, lacking
+from bench.quality_rows import Key, Row, read, short
+from bench.table import RESULTS, Table, keep
+from wiseale.experiments.intervals import difference_interval
+from wiseale.experiments.paper.relations import MINIMUM_SEEDS, adjusted_confidence
+
+CSV = RESULTS / "weights.csv"
+PAGE = Path(__file__).parents[1] / "docs" / "choosing.md"
+SETS = ("breast_cancer", "digits", "italy_power")
+WEIGHTS = (Fraction(1, 4), Fraction(1), Fraction(4), Fraction(16))
+MEASURES = {"mse": "MSE", "aggregate_kl": "aggregate KL", "elbo": "ELBO"}
+CAPTION = (
+    "WiSE-ALE at weight w / β-VAE with β = w (AEVB where w = 1), means over the seeds of AutoEncoder's defaults on "
+    "held-out rows in standardised units: MSE from posterior means, aggregate KL and ELBO in nats. The differences, "
+    "WiSE-ALE minus β-VAE, have Welch's intervals, which hold jointly with 95 % in this table (Bonferroni)."
+)
+_PLACE = re.compile(r"(<!-- own data -->\n).*?(<!-- end -->)", re.S)
+
+CONFIGURATIONS = {
+    f"{name}:{parameter}={weight}": {"objective": f"{name}:{parameter}={weight}"}
+    for weight in WEIGHTS
+    for name, parameter in (("wise_ale", "prior_weight"), ("beta_vae", "beta"))
+}
+
+
+def table(rows: Iterable[Row]) -> Table:
+    """One line for each set, number of latent dimensions and weight that both systems have been run at."""
+    groups: dict[tuple[str, int, str], list[Row]] = {}
+    for row in rows:
+        groups.setdefault((row.dataset, row.dim, row.configuration), []).append(row)
+    pairs = []
+    for dataset, dim in dict.fromkeys(key[:2] for key in groups):
+        for weight in WEIGHTS:
+            ours = groups.get((dataset, dim, f"wise_ale:prior_weight={weight}"), [])
+            theirs = groups.get((dataset, dim, f"beta_vae:beta={weight}"), [])
+            if ours and theirs:
+                pairs.append((dataset, dim, weight, ours, theirs))
+    confidence = adjusted_confidence(len(MEASURES) * len(pairs))
+    lines = []
+    for dataset, dim, weight, ours, theirs in pairs:
+        cells = []
+        for measure in MEASURES:
+            a, b = ([getattr(row, measure) for row in side] for side in (ours, theirs))
+            cells += [f"{short(fmean(a))} / {short(fmean(b))}", _difference(a, b, confidence)]
+        lines.append((dataset, dim, str(weight), f"{len(ours)}, {len(theirs)}", *cells))
+    titles = [title for name in MEASURES.values() for title in (name, "difference")]
+    return Table("weights", CAPTION, ("set", "dims", "w", "seeds", *titles), tuple(lines))
+
+
+def _difference(ours: Sequence[float], theirs: Sequence[float], confidence: float) -> str:
+    if min(len(ours), len(theirs)) < MINIMUM_SEEDS:
+        return "-"
+    found = difference_interval(ours, theirs, confidence)
+    return f"{found.value:.3g} \\[{found.low:.3g}, {found.high:.3g}\\]"
+
+
+def fill_in(page: str, made: Table) -> str:
+    """The page with the table between ``<!-- own data -->`` and ``<!-- end -->``."""
+    if not _PLACE.search(page):
+        raise SystemExit("docs/choosing.md has no place for the table: write <!-- own data --> and <!-- end --> there")
+    return _PLACE.sub(lambda found: f"{found[1]}\n{made.caption}\n\n{made.markdown()}\n\n{found[2]}", page)
+
+
+def run(sets: Sequence[str], dims: Sequence[int], seeds: int, processes: int) -> None:
+    """Make the measurements that the CSV file lacks, seed by seed, so that an interrupted run has whole seeds."""
+    at = commit()
+    keys = [
+        Key(dataset, dim, seed, name)
+        for seed in range(seeds)
+        for dataset in available(sets)
+        for dim in dims
+        for name in CONFIGURATIONS
+    ]
+    missing = lacking(keys, read(CSV), CONFIGURATIONS, at)
+    jobs = [Job(key, CONFIGURATIONS[key.configuration], at) for key in missing]
+    finish(jobs, CSV, processes)
+
+
+def main(words: list[str]) -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench weights", description=__doc__.splitlines()[0])
+    parser.add_argument("--sets", default=",".join(SETS), help="sets of the quality benchmark")
+    parser.add_argument("--dims", default="2,8", help="latent dimensions")
+    parser.add_argument("--seeds", type=int, default=5, help="how many")
+    parser.add_argument("--processes", type=int, default=1, help="measurements made side by side, each with 1 thread")
+    parser.add_argument("--table", action="store_true", help="measure nothing, only rebuild the tables")
+    given = parser.parse_args(words)
+    if not given.table:
+        run(given.sets.split(","), [int(dim) for dim in given.dims.split(",")], given.seeds, given.processes)
+    made = table(read(CSV).values())
+    keep(made, quick=False)
+    PAGE.write_text(fill_in(PAGE.read_text(encoding="utf-8"), made), encoding="utf-8")
