@@ -241,3 +241,51 @@ def test_nan_propagates(kernel, m, parameter):
 def test_types_that_differ_are_left_to_torch():
     q = Posterior(torch.zeros(16, 2), torch.ones(16, 2, dtype=torch.float64).requires_grad_())
     assert not pairs.takes(q.mu, q.sigma)
+
+
+SECOND = [  # as many rows as the readable formula, C and the tiles take
+    pytest.param(15, 2, torch.float32, id="readable"),
+    pytest.param(64, 2, torch.float32, id="compiled", marks=compiled),
+    pytest.param(100, 8, torch.float64, id="tiles"),
+]
+
+
+@both_kernels
+@pytest.mark.parametrize(("m", "d", "dtype"), SECOND)
+def test_second_derivatives(kernel, m, d, dtype):
+    """The gradient of a gradient's norm, as penalties on slopes and second-order optimisers take it."""
+
+    def slope_of_slope(function, q):
+        gradients = torch.autograd.grad(function(q).mean(), (q.mu, q.sigma), create_graph=True)
+        return torch.autograd.grad(sum(one.square().sum() for one in gradients), (q.mu, q.sigma))
+
+    q = random_posterior(m, d)
+    found = slope_of_slope(lambda q: log_mean_pairs(q, kernel), leaf(q, dtype))
+    expected = slope_of_slope(lambda q: log_mean_readable(q, kernel), leaf(q))
+    for ours, theirs in zip(found, expected, strict=True):
+        torch.testing.assert_close(ours.double(), theirs, rtol=0, atol=1e-5 * theirs.abs().max().item())
+
+
+@pytest.mark.parametrize(("m", "d", "dtype"), SECOND)
+def test_transforms_of_functions(m, d, dtype):
+    """torch.func.grad and vmap see the formula."""
+    q = random_posterior(m, d)
+    mu, sigma = q.mu.to(dtype), q.sigma.to(dtype)
+
+    def bound(mu, sigma):
+        return log_mean_pairs(Posterior(mu, sigma), KERNELS["jensen"]).mean()
+
+    by_mu = torch.func.grad(bound)(mu, sigma)
+    leaf_mu = mu.clone().requires_grad_()
+    torch.testing.assert_close(by_mu, torch.autograd.grad(bound(leaf_mu, sigma), leaf_mu)[0], rtol=1e-4, atol=1e-6)
+    several = torch.func.vmap(bound)(torch.stack((mu, 2 * mu)), torch.stack((sigma, sigma)))
+    torch.testing.assert_close(several, torch.stack((bound(mu, sigma), bound(2 * mu, sigma))), rtol=1e-5, atol=1e-6)
+
+
+def test_what_has_only_a_first_derivative_says_so():
+    """A second one would silently be 0."""
+    q = leaf(random_posterior(5, 2))
+    bank = ConstantColumns(random_posterior(9, 2))
+    found = tiled.log_sum_pairs(q, 0.5, 0.0, bank).sum()
+    with pytest.raises(RuntimeError, match="a bank, or a batch shared by processes, can be differentiated once"):
+        torch.autograd.grad(found, q.mu, create_graph=True)

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from wiseale.divergences import tiled
 from wiseale.divergences.streaming import log_sum_symmetric, streams
-from wiseale.kernels import pairs
+from wiseale.kernels import derivatives, pairs
 from wiseale.posterior import LOG_2PI, Posterior, SharedRows
 
 PairwiseBound = Literal["jensen", "bhattacharyya"]
@@ -116,11 +116,16 @@ def log_mean_pairs(posterior: Posterior, kernel: PairKernel, shared: SharedRows 
         log_sums = log_sum_symmetric(posterior, kernel.quadratic, kernel.own)
         if log_sums is not None:
             return log_sums.add_(constant).to(posterior.mu.dtype)
+
+    def formula(q: Posterior) -> Tensor:
+        return log_mean_readable(q, kernel)
+
     if pairs.takes(posterior.mu, posterior.sigma):
-        return pairs.log_sum_pairs(posterior.mu, posterior.sigma, kernel.quadratic, kernel.own, constant, shared)
-    if m**2 * d_z <= _READABLE_ENTRIES and shared is None:
-        return log_mean_readable(posterior, kernel)
-    return tiled.log_sum_pairs(posterior, kernel.quadratic, kernel.own, shared=shared) + constant
+        both, coefficients = (posterior.mu, posterior.sigma), (kernel.quadratic, kernel.own, constant)
+        return pairs.log_sum_pairs(*both, *coefficients, shared, formula=formula)
+    if shared is None and (m**2 * d_z <= _READABLE_ENTRIES or derivatives.in_transform()):
+        return formula(posterior)
+    return tiled.log_sum_pairs(posterior, kernel.quadratic, kernel.own, shared=shared, formula=formula) + constant
 
 
 def log_mean_readable(posterior: Posterior, kernel: PairKernel) -> Tensor:

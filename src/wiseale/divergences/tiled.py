@@ -16,8 +16,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
+from wiseale.kernels import derivatives
 from wiseale.posterior import Posterior, SharedRows
 
 TILE_ENTRIES = 1 << 19  # numbers in a (d_z, rows, columns) tile: 2 MB in float32
@@ -47,17 +47,20 @@ def log_sum_pairs(
     columns: ConstantColumns | None = None,
     shared: SharedRows | None = None,
     *,
+    formula: derivatives.Formula | None = None,
     tile_entries: int = TILE_ENTRIES,
     keep: int = KEPT_PAIRS,
 ) -> Tensor:
-    """log Σ_j exp k(i, j) for every row i, (M,), differentiable once; without ``columns`` they are the rows.
+    """log Σ_j exp k(i, j) for every row i, (M,); without ``columns`` they are the rows.
 
     k(i, j) = −Σ_c [ quadratic·Δ_c²/v_c + ½ log v_c ] + own·(Σ_c log σ_i + Σ_c log σ_j) with Δ = μ_i − μ_j and
     v = σ_i² + σ_j². Up to ``keep`` values of k are stored for the backward pass; beyond, they are computed again.
     With ``shared`` (and no ``columns``) this rank computes the sums of its part of the rows and the gradient of these
-    rows; the gradient of the others is 0.
+    rows; the gradient of the others is 0. ``formula``, the same in torch (without ``columns`` and ``shared``), is for
+    second derivatives.
     """
-    arguments = (rows.mu, rows.sigma, columns, shared, quadratic, own, tile_entries, keep)
+    formula = None if columns is not None or shared is not None else formula
+    arguments = (rows.mu, rows.sigma, columns, shared, quadratic, own, formula, tile_entries, keep)
     log_sums: Tensor = _LogSumPairs.apply(*arguments)  # type: ignore[no-untyped-call]
     return log_sums
 
@@ -72,6 +75,7 @@ class _LogSumPairs(torch.autograd.Function):
         shared: SharedRows | None,
         quadratic: float,
         own: float,
+        formula: derivatives.Formula | None,
         tile_entries: int,
         keep: int,
     ) -> Tensor:
@@ -93,14 +97,15 @@ class _LogSumPairs(torch.autograd.Function):
         column_log_sums = log_sums if columns is None else columns.log_sums
         if columns is not None and column_log_sums is not None and columns.places is not None:
             column_log_sums = column_log_sums.index_copy(0, columns.places, log_sums)
-        ctx.pairs, ctx.part, ctx.constant_columns = pairs, part, columns is not None
-        ctx.save_for_backward(log_sums, column_log_sums, *kept)
+        ctx.pairs, ctx.part, ctx.constant_columns, ctx.formula = pairs, part, columns is not None, formula
+        ctx.save_for_backward(mu, sigma, log_sums, column_log_sums, *kept)
         return log_sums
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        log_sums, column_log_sums, *kept = ctx.saved_tensors
+        mu, sigma, log_sums, column_log_sums, *kept = ctx.saved_tensors
+        if derivatives.is_wanted():
+            return *derivatives.of_formula(ctx.formula, mu, sigma, grad), *[None] * 7
         pairs: _Pairs = ctx.pairs
         of_batch, size = grad, len(grad)
         grad, log_sums = grad[ctx.part], log_sums[ctx.part]
@@ -134,7 +139,7 @@ class _LogSumPairs(torch.autograd.Function):
         gradients = [grad_mu.mul_(2 * pairs.quadratic).mT, grad_sigma.mT]
         if len(grad) < size:
             gradients = [_embedded(rows, ctx.part, size) for rows in gradients]
-        return *gradients, None, None, None, None, None, None
+        return *gradients, *[None] * 7
 
 
 @dataclass(frozen=True)

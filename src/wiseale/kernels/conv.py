@@ -8,9 +8,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
-from wiseale.kernels import build
+from wiseale.kernels import build, derivatives
 from wiseale.kernels.geometry import Axis, Convolution
 from wiseale.kernels.layout import SAMPLES
 from wiseale.kernels.programs import Layer, Programs
@@ -63,8 +62,8 @@ class _Chain(torch.autograd.Function):
         return y
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        derivatives.refuse("convolutions in C", ", or set WISEALE_NATIVE=0")
         programs: Programs = ctx.programs
         y, signals, *weights = ctx.saved_tensors
         grad, size = grad.contiguous(), len(grad)

@@ -6,9 +6,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
-from wiseale.kernels import build
+from wiseale.kernels import build, derivatives
 from wiseale.kernels.layout import BLOCK
 from wiseale.posterior import SharedRows
 
@@ -22,7 +21,7 @@ def takes(mu: Tensor, sigma: Tensor) -> bool:
     """Whether :func:`log_sum_pairs` accepts these: float32 on a CPU, M a multiple of 16, every sigma² normal."""
     size = len(mu)
     float32 = all(x.device.type == "cpu" and x.dtype == torch.float32 for x in (mu, sigma))
-    if not float32 or torch.compiler.is_compiling() or build.kernels().library is None:
+    if not float32 or torch.compiler.is_compiling() or derivatives.in_transform() or build.kernels().library is None:
         return False
     if size % BLOCK or size > _MAX_ROWS:
         return False
@@ -38,9 +37,10 @@ def log_sum_pairs(
     constant: float = 0.0,
     shared: SharedRows | None = None,
     *,
+    formula: derivatives.Formula | None = None,
     keep: int = _KEPT_PAIRS,
 ) -> Tensor:
-    """log Σ_j k(i, j) + constant for every i, (M,), differentiable once.
+    """log Σ_j k(i, j) + constant for every i, (M,); ``formula``, the same in torch, is for second derivatives.
 
     log k(i, j) = −Σ_c [ quadratic·Δ_c²/v_c + ½ log v_c ] + own·(Σ_c log σ_i + Σ_c log σ_j) with Δ = μ_i − μ_j
     and v = σ_i² + σ_j². All M² values of log k are stored for the backward pass if they are at most ``keep``; otherwise
@@ -49,7 +49,8 @@ def log_sum_pairs(
     With ``shared`` this rank computes the sums of its part of the rows and the gradient of these rows; the gradient of
     the others is 0. As k is symmetric, what a row does to the sums of all others is known from its own pairs.
     """
-    arguments = (mu, sigma, quadratic, own, constant, shared, keep)
+    formula = None if shared is not None else formula
+    arguments = (mu, sigma, quadratic, own, constant, shared, formula, keep)
     log_sums: Tensor = _LogSumPairs.apply(*arguments)  # type: ignore[no-untyped-call]
     return log_sums
 
@@ -64,8 +65,10 @@ class _LogSumPairs(torch.autograd.Function):
         own: float,
         constant: float,
         shared: SharedRows | None,
+        formula: derivatives.Formula | None,
         keep: int,
     ) -> Tensor:
+        given = mu, sigma
         compiled, (size, d_z) = build.kernels(), mu.shape
         assert compiled.library is not None
         mu, sigma = mu.contiguous(), sigma.contiguous()
@@ -79,14 +82,16 @@ class _LogSumPairs(torch.autograd.Function):
         )
         if shared is not None:
             log_sums = shared.gather(log_sums)
-        ctx.save_for_backward(sigma, columns, log_k, log_sums)
-        ctx.quadratic, ctx.own, ctx.rows = quadratic, own, (first, stop)
+        ctx.save_for_backward(*given, columns, log_k, log_sums)
+        ctx.quadratic, ctx.own, ctx.rows, ctx.formula = quadratic, own, (first, stop), formula
         return log_sums + constant  # here, because a sum outside would cost autograd another node
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        sigma, columns, log_k, log_sums = ctx.saved_tensors
+        mu, sigma, columns, log_k, log_sums = ctx.saved_tensors
+        if derivatives.is_wanted():
+            return *derivatives.of_formula(ctx.formula, mu, sigma, grad), None, None, None, None, None, None
+        sigma = sigma.contiguous()
         compiled, (size, d_z), (first, stop) = build.kernels(), sigma.shape, ctx.rows
         assert compiled.library is not None
         grad = grad.contiguous()
@@ -97,4 +102,4 @@ class _LogSumPairs(torch.autograd.Function):
             *(d_z, size, first, stop, ctx.quadratic, ctx.own, _NEGLIGIBLE),
             *(grad_mu[first:].data_ptr(), grad_sigma[first:].data_ptr(), compiled.threads),
         )
-        return grad_mu, grad_sigma, None, None, None, None, None
+        return grad_mu, grad_sigma, None, None, None, None, None, None

@@ -11,7 +11,7 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from wiseale.kernels import conv
+from wiseale.kernels import conv, derivatives
 from wiseale.networks.same_padding import Pointwise, SameConv, SameConvTranspose
 
 _MIN_ROWS = 8  # of a batch: with fewer, the kernels' tiles are not full and torch is as fast
@@ -45,6 +45,8 @@ class Stack(nn.Sequential):
 def _trains_on_cpu(x: Tensor) -> bool:
     if torch.compiler.is_compiling() or torch.compiler.is_exporting() or torch._C._get_tracing_state() is not None:
         return False  # checked first: in a graph the number of rows is a symbol and cannot be compared
+    if derivatives.in_transform():
+        return False
     float32 = _is_float32_on_cpu(x) and not torch.is_autocast_enabled("cpu")
     return float32 and torch.is_grad_enabled() and len(x) >= _MIN_ROWS and conv.usable()
 
