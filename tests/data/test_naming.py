@@ -1,5 +1,7 @@
 """A folder named like a dataset: whose words mean which."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from PIL import Image
@@ -59,3 +61,14 @@ def test_the_command_line_says_which_it_took(folder, capsys):
     assert "64" in out
     assert err.count("\n") == 1
     assert run(capsys, "data", "info", "sine:n=30,n_test=2", "-o", folder.parent / "x.png")[2] == ""
+
+
+def test_a_picture_of_the_data_is_drawn_only_where_it_is_asked_for(tmp_path, capsys, monkeypatch):
+    """A file called after the data may be the user's own."""
+    monkeypatch.chdir(tmp_path)
+    np.savetxt("sales.csv", np.arange(60.0).reshape(20, 3) ** 2, delimiter=",", header="a,b,c", comments="")
+    Path("sales.png").write_text("mine")
+    run(capsys, "data", "info", "sales.csv")
+    assert Path("sales.png").read_text() == "mine"
+    assert "picture: drawn.png" in run(capsys, "data", "info", "sales.csv", "-o", "drawn.png")[1]
+    assert Path("drawn.png").stat().st_size > 1000

@@ -128,6 +128,13 @@ def test_monte_carlo_at_given_codes_is_the_log_ratio_there():
     torch.testing.assert_close(log_aggregate(q, z), mixture.log_prob(z))
 
 
+@pytest.mark.parametrize("arguments", [{"n": 0}, {"n": 2, "z": torch.zeros(3, 2)}])
+def test_draws_that_cannot_be_made_are_refused(arguments):
+    q = random_posterior(3, 2)
+    with pytest.raises(ValueError, match=f"n must be at least 1, and 1 where z is given, got {arguments['n']}"):
+        kl_aggregate_mc(q, **arguments)
+
+
 @pytest.mark.parametrize(("m", "d"), [(2, 1), (16, 4), (64, 3)])
 def test_separated_limit(m, d):
     """Far apart, bound = mean AEVB KL − log M, plus ½(1 − ln 2) per dimension for the paper's."""

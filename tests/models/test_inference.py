@@ -116,10 +116,12 @@ def test_neither_order_nor_batch_matters(network, shape):
         np.testing.assert_allclose(one_by_one, whole, rtol=tolerance, atol=tolerance)
 
 
-def test_the_first_samples_do_not_depend_on_how_many_follow():
+@pytest.mark.parametrize("noise", [False, True])
+def test_the_first_samples_do_not_depend_on_how_many_follow(noise):
     codec = Codec(*made())
-    few, many = (np.concatenate(list(codec.sample(n, seed=4))) for n in (5, 3000))
+    few, many = (np.concatenate(list(codec.sample(n, seed=4, noise=noise))) for n in (5, 3000))
     np.testing.assert_allclose(few, many[:5], rtol=1e-12)
+    assert few.shape == (5, 3)
     assert many.shape == (3000, 3)
     assert not np.array_equal(many[:5], many[1024:1029])
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
@@ -73,6 +74,22 @@ def test_initial_weights_follow_from_the_seed_alone():
     assert torch.equal(torch.random.get_rng_state(), before)
     assert all(torch.equal(first[name], again[name]) for name in first)
     assert not all(torch.equal(first[name], other[name]) for name in first)
+
+
+def test_initial_weights_leave_the_generators_of_gpus_alone(monkeypatch):
+    """A script that builds or loads a model must not continue from seed 0 on its GPU."""
+    reseeded = []
+    monkeypatch.setattr(torch.cuda, "manual_seed_all", reseeded.append)
+    model_of("mlp", (7,), seed=1)
+    assert reseeded == []
+
+
+def test_initial_weights_of_models_built_in_threads():
+    """Torch has one global generator: threads that build models take turns."""
+    alone = model_of("conv2d", (1, 16, 16), seed=7).state_dict()
+    with ThreadPoolExecutor(4) as pool:
+        for built in pool.map(lambda _: model_of("conv2d", (1, 16, 16), seed=7).state_dict(), range(12)):
+            assert all(torch.equal(alone[name], built[name]) for name in alone)
 
 
 def test_paper_sine_has_the_published_layers():

@@ -184,3 +184,10 @@ def test_mean_and_scale_of_a_large_set_come_from_some_of_its_rows(monkeypatch):
     some = fit_units(dataset, index, seed=1)
     assert not torch.equal(some.mean, exact.mean)
     assert float(some.scale) == pytest.approx(float(exact.scale), rel=0.05)
+
+
+def test_a_run_remembers_where_its_data_is(tmp_path, monkeypatch):
+    """Also when it is evaluated from another folder."""
+    monkeypatch.chdir(tmp_path)
+    asked = TrainConfig(data="sine:n=100", data_root="here/data")
+    assert resolve(asked, load_dataset("sine:n=100")).data_root == str(tmp_path / "here" / "data")

@@ -53,9 +53,9 @@ def list_datasets(data_root: Path | None) -> None:
 @command.command()
 @click.argument("data", type=DATA)
 @ROOT
-@click.option("-o", "--out", type=click.Path(path_type=Path), help="PNG to write [default: NAME.png here]")
+@click.option("-o", "--out", type=click.Path(path_type=Path), help="PNG to draw: a contact sheet, traces or histograms")
 def info(data: str, data_root: Path | None, out: Path | None) -> None:
-    """Show shape, range and counts of DATA, and draw a contact sheet, example traces or histograms."""
+    """Show shape, range and counts of DATA; with -o also draw some of it."""
     from wiseale.cli.progress import loading_bar
     from wiseale.data import load_dataset
 
@@ -76,10 +76,10 @@ def info(data: str, data_root: Path | None, out: Path | None) -> None:
     shown = dataset.train.take(np.linspace(0, len(dataset.train) - 1, min(most, len(dataset.train))).astype(int))
     x = interpret(shown.x, shown.reading, torch.Generator().manual_seed(0)).numpy()
     kinds = dataset.table.columns if dataset.table else ()
-    figure = contact_sheet(x, dataset.columns, [tuple(str(level) for level in column.levels) for column in kinds])
-    out = out or Path(f"{Path(dataset.name.partition(':')[0]).stem}.png")
-    with replacing(out) as temporary:
-        figure.savefig(temporary, dpi=150, format=out.suffix[1:] or "png")
+    if out:
+        figure = contact_sheet(x, dataset.columns, [tuple(str(level) for level in column.levels) for column in kinds])
+        with replacing(out) as temporary:
+            figure.savefig(temporary, dpi=150, format=out.suffix[1:] or "png")
     console = Console(highlight=False, soft_wrap=True)
     console.print(one_line(f"{dataset.name}: {describe(dataset)}"), markup=False)
     console.print(f"rows: {len(dataset.train):,} train, {len(dataset.test) if dataset.test else 0:,} test")
@@ -91,7 +91,8 @@ def info(data: str, data_root: Path | None, out: Path | None) -> None:
     for name, values in dataset.train.factors.items():
         console.print(one_line(f"factor {name}: {_summary(np.asarray(values))}"), markup=False)
     console.print(f"fingerprint: {dataset.fingerprint}")
-    console.print(f"picture: {out}")
+    if out:
+        console.print(f"picture: {out}")
 
 
 @command.command()

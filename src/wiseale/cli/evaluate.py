@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("run", type=click.Path(path_type=Path))
 @click.option("--data", type=DATA, help="other data to measure on (default: the run's own test or held-out rows)")
-@click.option("--seed", type=int, default=0, show_default=True, help="seed of the Monte Carlo draws")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="seed of the Monte Carlo draws")
 @click.option("--most", type=int, default=10_000, show_default=True, help="rows to use at the most")
 @click.option(
     "--nll-samples", type=int, default=64, show_default=True, help="importance samples per row of the NLL; 0: no NLL"

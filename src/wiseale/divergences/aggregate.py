@@ -112,10 +112,12 @@ def kl_aggregate_mc(
     >>> kl_aggregate_mc(collapsed, z=torch.randn(4, 2)).abs() < 1e-5
     tensor(True)
     """
+    if n < 1 or (z is not None and n != 1):
+        raise ValueError(f"n must be at least 1, and 1 where z is given, got {n}")
     mu = posterior.mu
     prior = StandardNormal(posterior.latent_dim)
     values = []
-    for _ in range(n if z is None else 1):
+    for _ in range(n):
         centre, offset = (mu, posterior.sigma * _noise_like(mu, generator)) if z is None else (z, torch.zeros_like(z))
         log_q = _log_aggregate(posterior, centre, offset)
         values.append((log_q - prior.log_prob(centre + offset)).mean())

@@ -157,12 +157,12 @@ def _batch_norm(module: nn.BatchNorm1d | nn.BatchNorm2d, weights: _Weights) -> N
     """(x − mean) / √(var + eps) · weight + bias, with the running statistics, as one scale and one shift."""
     if module.running_mean is None or module.running_var is None:
         raise NoDescriptionError("batch normalisation without running statistics cannot be run inside a page")
-    scale = (module.running_var.double() + module.eps).rsqrt()
+    scale = (module.running_var.cpu().double() + module.eps).rsqrt()  # Apple's GPUs have no float64
     if module.weight is not None:
-        scale = scale * module.weight.double()
-    shift = -module.running_mean.double() * scale
+        scale = scale * module.weight.cpu().double()
+    shift = -module.running_mean.cpu().double() * scale
     if module.bias is not None:
-        shift = shift + module.bias.double()
+        shift = shift + module.bias.cpu().double()
     return {
         "kind": "scale_channels",
         "channels": module.num_features,

@@ -272,7 +272,7 @@ class LearnedTable(nn.Module):
 
         ``mean`` (W,) and ``loadings`` (W, d_z) are of the features, x (n, C) cells to judge the links' scale by.
         """
-        shift, scale = self.features.shift.to(mean), self.features.scale.to(mean)
+        shift, scale = (part.cpu().to(mean) for part in (self.features.shift, self.features.scale))
         centre, weights = shift + scale * mean, scale[:, None] * loadings
         bias, linear = centre.clone(), torch.ones(len(centre), dtype=torch.bool)
         for column, kind in enumerate(self.layout.kinds):

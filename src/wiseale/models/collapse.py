@@ -90,9 +90,10 @@ def code_use(posterior: Posterior, epsilon: Tensor) -> CodeUse:
 @torch.no_grad()
 def code_use_of(model: Model, x: Tensor, seed: int) -> CodeUse:
     """The use of the codes on rows in the network's units, (n, *x_shape) with n ≥ 2."""
-    posterior = model.eval().encode(x)
-    noise = standard_normal(tuple(posterior.mu.shape), seed, "evaluate", 0)
-    return code_use(posterior, noise.to(posterior.mu.device))
+    found = model.eval().encode(x)
+    mu = found.mu.cpu()  # Apple's GPUs have no float64
+    posterior = PointPosterior(mu) if isinstance(found, PointPosterior) else Posterior(mu, found.sigma.cpu())
+    return code_use(posterior, standard_normal(tuple(mu.shape), seed, "evaluate", 0))
 
 
 def collapse_message(use: CodeUse, objective: str, likelihood: str, spell: Callable[[str], str] = str) -> str | None:

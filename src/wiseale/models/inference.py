@@ -164,12 +164,17 @@ class Codec:
     def sample(self, n: int, seed: int, *, noise: bool = False) -> Iterator[Numbers]:
         """n new observations in the user's units, block by block: E[x|z] for z of the prior, or draws of p(x|z)."""
         for block, start in enumerate(range(0, n, _DRAWN_ROWS)):
-            z = draw_prior(self.model, _DRAWN_ROWS, generator(seed, "sample", block, 0))[: n - start]
+            z = draw_prior(self.model, _DRAWN_ROWS, generator(seed, "sample", block, 0))
             for part in self.blocks(len(z)):
-                likelihood = self.network.decode(self._tensor(z[part].numpy()))
+                asked = n - start - part.start
+                if asked <= 0:
+                    break
+                # Noise is drawn for the whole part: fewer draws of a generator are not the first of more.
+                codes = z[part] if noise else z[part][:asked]
+                likelihood = self.network.decode(self._tensor(codes.numpy()))
                 drawn = likelihood.mean
                 if noise:
-                    drawn = likelihood.sample(generator(seed, "sample", block, 1 + part.start))
+                    drawn = likelihood.sample(generator(seed, "sample", block, 1 + part.start))[:asked]
                 yield self._write(drawn)
 
     def _tensor(self, values: Array) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -296,9 +297,15 @@ def parameter_count(model: nn.Module) -> int:
     return sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
 
 
+_SEEDING = threading.RLock()  # torch has one global generator for all threads
+
+
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """Modules made inside take their initial weights from the seed; torch's global generator is left as it was."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+    """Modules made inside take their initial weights from the seed; torch's global generators are left as they were.
+
+    Only the CPU's is used: ``torch.manual_seed`` would also reseed those of every GPU. Threads wait for each other.
+    """
+    with _SEEDING, torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(seed)
         yield

@@ -47,10 +47,12 @@ class PosteriorBank(nn.Module):
         self.register_buffer("sigma", torch.ones(size, latent_dim))
         self.register_buffer("level", torch.zeros(len(self.bounds), size))
         self.register_buffer("seen", torch.zeros((), dtype=torch.int64))
+        self._seen = 0  # the same number: reading it from a GPU would stall each step
+        self.register_load_state_dict_post_hook(PosteriorBank._read_seen)  # type: ignore[no-untyped-call]
 
     def forward(self, posterior: Posterior, z: Tensor) -> Tensor:
         """The aggregate KL of the bank with the chosen estimator, nats, (); ``mc`` uses the given z."""
-        seen, size = int(self.seen), len(self.mu)
+        seen, size = self._seen, len(self.mu)
         refuse_small_bank(size, len(posterior))
         count = min(size, seen + len(posterior))
         places = (seen + torch.arange(len(posterior), device=self.mu.device)) % size
@@ -70,9 +72,11 @@ class PosteriorBank(nn.Module):
             self._keep(bank, levels, seen + len(posterior))
         if not self.bounds:
             return kl_bank_mc(z, bank)
-        choices = zip(levels, self.bounds, log_means, strict=True)
-        _, bound, chosen = min(choices, key=lambda each: _over_the_bank(bank, *each[:2]))
-        return kl_bank_upper_bound(posterior, chosen, bound)
+        place = 0
+        if len(self.bounds) > 1:  # reads from the device which is the smaller
+            values = [_over_the_bank(bank, level, bound) for level, bound in zip(levels, self.bounds, strict=True)]
+            place = values.index(min(values))
+        return kl_bank_upper_bound(posterior, log_means[place], self.bounds[place])
 
     @torch.no_grad()
     def _keep(self, bank: Posterior, levels: list[Tensor], seen: int) -> None:
@@ -81,6 +85,10 @@ class PosteriorBank(nn.Module):
         for row, level in enumerate(levels):
             self.level[row, : len(bank)] = level
         self.seen.fill_(seen)
+        self._seen = seen
+
+    def _read_seen(self, _: object) -> None:
+        self._seen = int(self.seen)
 
 
 def _over_the_bank(bank: Posterior, level: Tensor, bound: PairwiseBound) -> float:

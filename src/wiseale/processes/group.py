@@ -101,6 +101,8 @@ def _connect(world: World, device: str) -> Store:
     with report_once(world):
         if kind not in ("cpu", "cuda"):
             raise RunError(f"several processes train on cpu or cuda, not on {kind}: give --processes 1 or --device cpu")
+        if device != kind and world.size > 1:
+            raise RunError(f"several processes cannot share {device}: give --device {kind}, and each takes its own")
     if kind == "cuda":
         torch.cuda.set_device(world.local_rank)
     if STORE in os.environ:

@@ -54,7 +54,7 @@ def adversarial_steps(
     """Run the adversarial steps on codes of the updated encoder, and add their losses to the terms' details."""
     step, model = learner.progress.step, learner.model
     noise = draw_rows(len(x), lambda n: standard_normal((n, model.latent_dim), plan.seed, "critic", step, 0))
-    noise = noise.to(x.device, non_blocking=True)
+    noise = noise.to(x.device)
     seen = hide_cells(model, x, plan.seed, step)
     losses = {}
     for turn in turns:

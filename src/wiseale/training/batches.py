@@ -62,13 +62,13 @@ class Batches:
     def read(self, positions: Tensor, counter: int = 0) -> Tensor:
         """The rows at these positions, (k, *x_shape); ``counter`` keys the draws of dynamic binarisation."""
         if self._tensor is not None:
-            return self._tensor.index_select(0, positions.to(self._device, non_blocking=True))
+            return self._tensor.index_select(0, positions.to(self._device))
         if self._widening is not None:
             return self._take(positions, self._widening)
         stored = self.gather(positions)
         if stored.dtype == torch.uint8 and not self._standardized and self._rows.reading != "dynamic":
-            stored = stored.to(self._device, non_blocking=True)  # a byte is a quarter of a float: convert on the device
-        return self._convert(stored, counter).to(self._device, non_blocking=True)
+            stored = stored.to(self._device)  # a byte is a quarter of a float: convert on the device
+        return self._convert(stored, counter).to(self._device)
 
     def gather(self, positions: Tensor) -> Tensor:
         """The rows at these positions as they are stored, copied, on the CPU."""

@@ -144,7 +144,7 @@ def _terms(learner: Learner, x: Tensor, plan: Plan, purpose: Purpose, counter: i
     """
     model, world = learner.model, batch_world()
     size = len(x) * world.size
-    noise = standard_normal((size, model.latent_dim), plan.seed, purpose, counter).to(x.device, non_blocking=True)
+    noise = standard_normal((size, model.latent_dim), plan.seed, purpose, counter).to(x.device)
     seen = hide_cells(model, x, plan.seed, counter) if purpose == "noise" else x
     with torch.autocast(x.device.type, torch.bfloat16, enabled=plan.bf16):
         if world.size > 1 and learner.objective.couples_batch:
@@ -160,7 +160,7 @@ def _terms(learner: Learner, x: Tensor, plan: Plan, purpose: Purpose, counter: i
 
 
 def _gather_async(posterior: Posterior) -> Callable[[], Posterior]:
-    """The posteriors of the whole batch, in one exchange; what objectives make of them is the same on every rank."""
+    """The posteriors of the whole batch, in one exchange; every rank computes the same objective from them."""
     if isinstance(posterior, PointPosterior):
         codes = gather_async(posterior.mu, same_loss=True)
         return lambda: PointPosterior(codes())

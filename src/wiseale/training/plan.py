@@ -101,7 +101,7 @@ def resolve(asked: TrainConfig, dataset: Dataset) -> TrainConfig:
         processes=asked.processes or 1,
         threads=threads,
         device=device,
-        data_root=asked.data_root or str(default_data_root()),
+        data_root=os.path.abspath(os.path.expanduser(asked.data_root or default_data_root())),
         logger=logger,
     )
 
