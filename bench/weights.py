@@ -60,9 +60,10 @@ def table(rows: Iterable[Row]) -> Table:
         for measure in MEASURES:
             a, b = ([getattr(row, measure) for row in side] for side in (ours, theirs))
             cells += [f"{short(fmean(a))} / {short(fmean(b))}", _difference(a, b, confidence)]
-        lines.append((dataset, dim, str(weight), f"{len(ours)}, {len(theirs)}", *cells))
+        units = " / ".join(short(fmean(row.active_units for row in side)) for side in (ours, theirs))
+        lines.append((dataset, dim, str(weight), f"{len(ours)}, {len(theirs)}", *cells, units))
     titles = [title for name in MEASURES.values() for title in (name, "difference")]
-    return Table("weights", CAPTION, ("set", "dims", "w", "seeds", *titles), tuple(lines))
+    return Table("weights", CAPTION, ("set", "dims", "w", "seeds", *titles, "active units"), tuple(lines))
 
 
 def _difference(ours: Sequence[float], theirs: Sequence[float], confidence: float) -> str:

@@ -1,0 +1,42 @@
+"""The benchmark of weights on people's own data: what its table says of kept measurements."""
+
+from bench.quality_rows import Row
+from bench.weights import CONFIGURATIONS, fill_in, table
+
+from wiseale.objectives import make_objective
+
+
+def rows(configuration, errors, elbo=-1.0):
+    return [
+        Row("wine", 2, seed, configuration, mse, elbo - mse, 2, None, 0.1 * mse, 1.0, 9, 3, "{}", "0.1", "c0ffee")
+        for seed, mse in enumerate(errors)
+    ]
+
+
+def test_both_systems_are_measured_at_every_weight():
+    made = [make_objective(settings["objective"]) for settings in CONFIGURATIONS.values()]
+    weights = [objective.effective_weight(64, 1000) for objective in made]
+    assert weights[::2] == weights[1::2] == [0.25, 1, 4, 16]
+    assert [type(objective).__name__ for objective in made[:2]] == ["WiseAle", "BetaVae"]
+
+
+def test_equal_weights_stand_beside_each_other():
+    kept = rows("wise_ale:prior_weight=4", (1.0, 1.1, 0.9)) + rows("beta_vae:beta=4", (3.0, 3.1, 2.9))
+    kept += rows("wise_ale:prior_weight=1", (1.0,)) + rows("beta_vae:beta=1", (1.0, 1.2, 1.1))
+    kept += rows("wise_ale:prior_weight=16", (1.0, 1.1, 0.9))  # without a partner
+    made = table(kept)
+    assert [line[:4] for line in made.rows] == [("wine", 2, "1", "1, 3"), ("wine", 2, "4", "3, 3")]
+    assert made.rows[0][5::2] == ("-", "-", "-")
+    assert made.rows[1][4] == "1 / 3"
+    assert made.rows[1][5].startswith("-2 \\[")
+    assert made.rows[1][9].startswith("2 \\[")
+
+
+def test_the_page_takes_the_table():
+    page = "before\n<!-- own data -->\nstale\n<!-- end -->\nafter <!-- end -->\n"
+    made = table(rows("wise_ale:prior_weight=4", (1.0,)) + rows("beta_vae:beta=4", (3.0,)))
+    filled = fill_in(page, made)
+    assert "stale" not in filled
+    assert "| wine | 2 | 4 | 1, 1 | 1 / 3 | - |" in filled
+    assert filled.endswith("<!-- end -->\nafter <!-- end -->\n")
+    assert fill_in(filled, made) == filled
