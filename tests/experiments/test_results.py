@@ -278,6 +278,20 @@ def test_a_control_stands_beside_runs_under_otherwise_equal_conditions(table, co
     assert one.rows[0][1:3] == ("1.00 ± 0.25 / 2", "fewer than 3 seeds")
 
 
+def test_codes_are_compared_with_and_without_a_warm_up():
+    rows = [row(s.WISE_ALE, n, separation=0.9 + e, kl_aggregate_mc=1 + e) for n, e in enumerate((0, 0.01, -0.01))]
+    rows += [row(s.AEVB, n, separation=0.5 + e, kl_aggregate_mc=1 + e) for n, e in enumerate((0, 0.01, -0.01))]
+    rows += [row(s.AEVB_WARM_UP, n, separation=0.8) for n in range(2)]
+    table = table_of("codes", "sine", rows, "paper")[-1]
+    assert table.columns[1:] == ("WiSE-ALE, weight 1", "AEVB", "difference", "AEVB, KL warm-up", "difference")
+    kl, separation = table.rows
+    assert (kl[0], *kl[4:]) == ("aggregate KL", "-", "fewer than 3 seeds")
+    expected = difference_interval((0.9, 0.91, 0.89), (0.5, 0.51, 0.49), 1 - 0.05 / 4)
+    assert separation[3] == str(expected)
+    assert separation[5] == "fewer than 3 seeds"
+    assert "Not measured yet" in table_of("codes", "sine", rows[:3], "paper")[-1].text
+
+
 def test_a_table_of_another_kind_is_refused():
     with pytest.raises(RunError, match="no table 'colour'"):
         table_of("colour", "sine", seeds(s.AEVB, (1.0,)), "paper")

@@ -33,6 +33,16 @@ from wiseale.report.weights import weights_tables
 _BLOCK = re.compile(r"(<!-- results: (?P<table>[^\n]*) -->\n)(?P<kept>.*?)(<!-- end -->|\Z)", re.S)
 
 MEASURES = {"mse": "MSE", "reconstruction": "reconstruction", "kl_aggregate_mc": "aggregate KL", "elbo": "ELBO"}
+_CODES = {
+    "mse_at_mu": "MSE from posterior means",
+    "elbo": "ELBO",
+    "kl_aggregate_mc": "aggregate KL",
+    "jensen_shannon_mc": "Jensen–Shannon divergence from the prior",
+    "code_coverage": "coverage of the prior",
+    "mutual_information": "mutual information",
+    "separation": "separation",
+    "reconstruction_rise": "rise when codes move",
+}
 _BESIDE = {
     "mse": "MSE",
     "kl_aggregate_mc": "aggregate KL",
@@ -40,6 +50,7 @@ _BESIDE = {
     "active_units": "active units",
     "elbo": "ELBO",
 }
+_JOINTLY = "Welch's intervals, which hold jointly with 95 % in this table (Bonferroni)."
 
 
 def fill_in(page: str, rows: Sequence[RunRow], scale: str = "paper") -> str:
@@ -59,6 +70,7 @@ def table_of(kind: str, experiment: str, rows: Sequence[RunRow], scale: str) -> 
     """One kind of table of an experiment; a sentence where its runs are missing."""
     kinds: dict[str, Callable[[Sequence[RunRow], Condition], list[Block]]] = {
         "weights": _weights,
+        "codes": _codes,
         "estimators": _estimators,
         "init": partial(_beside, _INIT),
         "noise": partial(_beside, _NOISE),
@@ -74,6 +86,26 @@ def table_of(kind: str, experiment: str, rows: Sequence[RunRow], scale: str) -> 
 def _weights(rows: Sequence[RunRow], condition: Condition) -> list[Block]:
     tables = weights_tables(rows, condition)
     return [*tables] if tables[0].rows else [Paragraph("Not measured yet: no weight has runs of both systems.")]
+
+
+def _codes(rows: Sequence[RunRow], condition: Condition) -> list[Block]:
+    """WiSE-ALE at weight 1 beside AEVB, without and with a warm-up of its KL, in every measure of the codes."""
+    values = values_of(rows, condition)
+    rivals = [rival.name for rival in (s.AEVB, s.AEVB_WARM_UP) if rival.name in values]
+    ours = values.get(s.WISE_ALE.name, {})
+    measures = {name: title for name, title in _CODES.items() if name in ours}
+    confidence = adjusted_confidence(len(measures) * len(rivals))
+    lines = []
+    for name, title in measures.items():
+        cells = [_cell(values, s.WISE_ALE.name, name)]
+        for rival in rivals:
+            cells += [_cell(values, rival, name), _difference(ours[name], values[rival].get(name, ()), confidence)]
+        lines.append((title, *cells))
+    if not rivals or not lines:
+        return [Paragraph("Not measured yet: no run of WiSE-ALE at weight 1 and AEVB.")]
+    columns = ("measure", s.WISE_ALE.name, *(title for rival in rivals for title in (rival, "difference")))
+    caption = f"The differences, WiSE-ALE minus the other, have {_JOINTLY}"
+    return [Table(f"codes_{condition.experiment}", columns, tuple(lines), caption)]
 
 
 @dataclass(frozen=True)
@@ -125,17 +157,11 @@ def _beside(control: _Control, rows: Sequence[RunRow], condition: Condition) -> 
     lines = []
     for name in names:
         mine, changed = here[name]["mse"], there[name]["mse"]
-        difference = f"fewer than {MINIMUM_SEEDS} seeds"
-        if min(len(mine), len(changed)) >= MINIMUM_SEEDS:
-            difference = str(difference_interval(mine, changed, confidence))
         pairs = [f"{_cell(here, name, measure)} / {_cell(there, name, measure)}" for measure in _BESIDE]
-        lines.append((name, pairs[0], difference, *pairs[1:]))
+        lines.append((name, pairs[0], _difference(mine, changed, confidence), *pairs[1:]))
     first, *further = _BESIDE.values()
     pair = f"{control.what(condition).capitalize()} / {control.what(other)}"
-    caption = (
-        f"{pair}. The difference, the first minus the second, has Welch's interval; the intervals of this table hold "
-        "jointly with 95 % (Bonferroni)."
-    )
+    caption = f"{pair}. The differences, the first minus the second, have {_JOINTLY}"
     columns = ("system", first, "difference", *further)
     return [Table(f"{control.name}_{condition.experiment}", columns, tuple(lines), caption)]
 
@@ -150,6 +176,12 @@ def _estimators(rows: Sequence[RunRow], condition: Condition) -> list[Block]:
         (name, str(_seeds(values, name)), *(_cell(values, name, measure) for measure in MEASURES)) for name in names
     )
     return [Table(f"estimators_{condition.experiment}", ("system", "seeds", *MEASURES.values()), lines)]
+
+
+def _difference(first: Sequence[float], second: Sequence[float], confidence: float) -> str:
+    if min(len(first), len(second)) < MINIMUM_SEEDS:
+        return f"fewer than {MINIMUM_SEEDS} seeds"
+    return str(difference_interval(first, second, confidence))
 
 
 def _seeds(values: Values, name: str) -> int:
