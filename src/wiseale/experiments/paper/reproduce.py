@@ -223,6 +223,7 @@ TEAPOT = Experiment(
         _sweep(1, "1/4", "4", scales=("paper",)),
         _warm_ups("4"),
         _sweep(2, "16", "1/16", scales=("paper",)),
+        Tier(4, (s.WAE_MMD_GAUSSIAN,), scales=("paper",)),
         _LEARNED_NOISE,
     ),
     scales={
