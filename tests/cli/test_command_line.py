@@ -186,6 +186,22 @@ def test_evaluate_refuses_changed_data_and_unfinished_runs(capsys, table, tmp_pa
     )
 
 
+def test_a_comparison_from_a_file_alone(capsys, table, tmp_path):
+    """A command's own options stand in the file beside the settings of training; those given on the line win."""
+    toml = tmp_path / "comparison.toml"
+    toml.write_text(
+        f'data = "{table}"\nobjectives = ["aevb", "wise_ale"]\nseeds = 3\nevaluate-rows = 20\nout = "{tmp_path}/out"\n'
+        'max_epochs = 1\nbatch_size = 8\nlatent_dim = 2\nnetwork = "mlp:hidden=8"\n'
+    )
+    assert "--array=1-6" in run(capsys, "compare", "--config", toml, "--print-jobs")[1]
+    assert "--array=1-2" in run(capsys, "compare", "--config", toml, "--print-jobs", "--seeds", "1")[1]
+    toml.write_text(toml.read_text().replace("seeds = 3", "seeds = 0"))
+    assert "--seeds" in refused(capsys, "compare", "--config", toml)
+    toml.write_text("seedz = 3\n")
+    message = refused(capsys, "compare", table, "--objectives", "aevb", "--config", toml, "--out", tmp_path / "other")
+    assert "comparison.toml: seedz is not a setting" in message
+
+
 def test_settings_from_files(capsys, table, tmp_path):
     toml = tmp_path / "run.toml"
     toml.write_text(f'data = "{table}"\nlatent-dim = 3\nmax_epochs = 1\nbatch_size = 8\nnetwork = "mlp:hidden=8"\n')

@@ -32,15 +32,33 @@ def settings_options(cls: type[Settings], leave_out: Collection[str] = ()) -> Ca
             if item.name not in leave_out:
                 function = _option(cls, item)(function)
         file = click.Path(path_type=Path)
-        return click.option("--config", "config_file", type=file, help="TOML or JSON file of these options")(function)
+        # Read before the other options, which it gives defaults to.
+        how: dict[str, Any] = {"type": file, "is_eager": True, "callback": _take_defaults}
+        return click.option("--config", "config_file", help="TOML or JSON file of these options", **how)(function)
 
     return decorate
+
+
+def _take_defaults(context: click.Context, parameter: click.Parameter, file: Path | None) -> Path | None:
+    """Let the file stand for the options that are the command's own, such as --out: click checks and converts them."""
+    if file is not None:
+        own = {name: value for name, value in config.read_file(file).items() if name in _own_options(context)}
+        context.default_map = {**(context.default_map or {}), **own}
+    return file
+
+
+def _own_options(context: click.Context) -> set[str]:
+    """Options of the command that are no settings of a training, by their names in a file."""
+    settings = {item.name for item in dataclasses.fields(config.TrainConfig)}
+    return {str(option.name) for option in context.command.params} - settings - {"config_file"}
 
 
 def read_settings(cls: type[S], config_file: Path | None, given: dict[str, Any]) -> S:
     """The settings from the file, overridden by the options that were given; errors use the spelling the user used."""
     written = {key: value for key, value in given.items() if value is not None}
     from_file = config.read_file(config_file) if config_file else {}
+    if (context := click.get_current_context(silent=True)) is not None:
+        from_file = {name: value for name, value in from_file.items() if name not in _own_options(context)}
     try:
         return config.from_values(cls, from_file | written)
     except SettingError as error:
