@@ -90,6 +90,23 @@ def test_the_map_s_legend_names_the_classes(fitted):
     assert named.figure_.legends[0].get_title().get_text() == "species"  # a column of a data frame
 
 
+@pytest.mark.parametrize("missing", [None, float("nan"), pd.NA])
+def test_rows_without_a_label_are_drawn_and_counted(fitted, missing):
+    y = pd.Series(np.array(["a", "b", "c"], object)[np.arange(60) % 3])
+    y[::5] = missing
+    shown = LatentMapDisplay.from_estimator(fitted("table"), DATA["table"], y)
+    assert [text.get_text() for text in shown.figure_.legends[0].get_texts()] == ["a", "b", "c", "missing (12)"]
+    assert len(np.concatenate([line.get_xydata() for line in shown.ax_.get_lines()])) == 60
+    rows = ReconstructionDisplay.from_estimator(fitted("images"), DATA["images"], y, n_rows=4)  # spaced by label
+    assert len(rows.x) == 4
+
+
+def test_a_map_says_that_its_units_were_chosen(fitted):
+    chosen = LatentMapDisplay.from_estimator(fitted("table", 4), DATA["table"])
+    assert " ".join(chosen.ax_.get_title().split()) == "the two most active of 4 units"
+    assert LatentMapDisplay.from_estimator(fitted("table", 4), DATA["table"], units=(0, 1)).ax_.get_title() == ""
+
+
 def test_a_column_s_reconstruction_is_drawn_in_its_standard_deviations(fitted):
     x, est = DATA["table"], fitted("table")
     shown = ReconstructionDisplay.from_estimator(est, x)

@@ -35,7 +35,8 @@ def manifest(session: Session) -> dict[str, Any]:
         },
         "thumbnails": {"rows": session.thumbnail_rows.tolist(), "shape": _thumbnail_shape(session)},
         "colourings": [
-            {"name": c.name, "source": c.source, "classes": c.classes, "period": c.period} for c in session.colourings
+            {"name": c.name, "source": c.source, "classes": c.classes, "period": c.period, "dates": c.dates}
+            for c in session.colourings
         ],
         "scales": {name: _scale(name) for name in ("viridis", "twilight")},
         "radii": RADII,

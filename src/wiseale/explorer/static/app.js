@@ -6,7 +6,7 @@ import { inside, makeIndex } from "./nearest.js";
 import { colourChoices, css, makeColouring, RUN_COLOURS } from "./colours.js";
 import { emptySelection, has, rowsOf, selectionOf } from "./selection.js";
 import { fittingView } from "./view.js";
-import { grouped, short } from "./numbers.js";
+import { day, grouped, short } from "./numbers.js";
 import { splitGeometry } from "./source.js";
 import { pathOf } from "./pins.js";
 import { loadThumbnails } from "./thumbnails.js";
@@ -60,11 +60,13 @@ export async function makeApp(source, makeStore, readAddress) {
   app.valueText = (number, row) => {
     const known = values.get(number);
     if (!known) return "";
-    const { classes } = manifest.colourings[number];
+    const { classes, dates } = manifest.colourings[number];
     if (Number.isNaN(known[row])) return "missing";
-    return classes.length ? classes[known[row]] : short(known[row], 4);
+    if (classes.length) return classes[known[row]];
+    return dates ? day(known[row]) : short(known[row], 4);
   };
-  app.rowNumber = (row) => (manifest.numbers ? manifest.numbers[row] : row);
+  app.rowIndex = (row) => (manifest.numbers ? manifest.numbers[row] : row); // as programs count rows, from 0
+  app.rowNumber = (row) => app.rowIndex(row) + 1; // as people and the report count them
   app.labelOf = (row) => {
     const first = manifest.colourings.findIndex(({ classes }) => classes.length);
     return first >= 0 && values.has(first) ? ` (${manifest.colourings[first].name} ${app.valueText(first, row)})` : "";

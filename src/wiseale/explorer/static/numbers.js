@@ -11,6 +11,9 @@ export function short(value, digits = 3) {
   return text.replace("-", "−");
 }
 
+// A date of a colour scale, which counts days since 1970.
+export const day = (value) => new Date(Math.round(value * 86400) * 1000).toISOString().slice(0, 10);
+
 export const fixed = (value, digits = 2) => value.toFixed(digits).replace("-", "−");
 
 export const grouped = (value) => value.toLocaleString("en");
