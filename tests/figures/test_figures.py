@@ -295,6 +295,42 @@ def test_distributions_are_densities_of_the_standardised_columns():
         assert density[-1] > 0
 
 
+def test_columns_are_in_the_user_s_units_and_constant_ones_are_named():
+    for figure in (column_reconstructions(TABLE, {"one": TABLE}), column_distributions(TABLE, {"one": TABLE})):
+        figure.draw_without_rendering()
+        assert [ax.get_title().split("\n")[0] for ax in figure.axes if ax.axison] == [
+            *("column 1", "column 2", "column 3", "column 5")
+        ]
+        low, high = figure.axes[3].get_xlim()
+        assert low <= TABLE[:, 4].min() < TABLE[:, 4].max() <= high < 10_000
+        assert "Constant, not drawn: column 4" in figure.legends[0].get_title().get_text()
+    wide = np.random.default_rng(0).normal(size=(9, 40))
+    assert "The first 16 of 40 columns" in column_distributions(wide, {}).legends[0].get_title().get_text()
+    same = column_reconstructions(np.ones((9, 2)), {"one": np.ones((9, 2))})
+    assert [ax.get_title() for ax in same.axes] == ["column 1\nR² –", "column 2\nR² –"]
+
+
+def test_every_scatter_is_labelled_and_measures_say_of_which_rows_they_are():
+    """Two rows of panels: numbers above categories have their own label below."""
+    n = 40
+    x = np.column_stack([np.random.default_rng(0).normal(size=(n, 3)), *([np.arange(n) % 2] * 3)])
+    x_hat = x.copy()
+    held_out = np.arange(n) < 10
+    x_hat[:5, 3], x_hat[:5, 0] = 1 - x[:5, 3], 3
+    levels = [(), (), (), *([("no", "yes")] * 3)]
+    figure = column_reconstructions(x, {"one": x_hat}, unseen=held_out, levels=levels)
+    labels = [ax.get_xlabel() for ax in figure.axes]
+    assert labels[:4] == ["observed", "observed", "observed", ""]
+    title = figure.axes[3].get_title().split("\n")
+    assert title[1:] == ["accuracy of all rows 88%", "held out 50%"]
+    r2 = [
+        1 - ((x - x_hat)[rows, 0] ** 2).sum() / ((x[rows, 0] - x[rows, 0].mean()) ** 2).sum()
+        for rows in (..., held_out)
+    ]
+    shown = [f"{value:.2f}".replace("-", "−") for value in r2]
+    assert figure.axes[0].get_title().split("\n")[1] == f"R² {shown[0]}, held out {shown[1]}"
+
+
 def test_a_table_s_traversal_is_coloured_by_the_column_s_deviation():
     values = np.zeros((1, 3, 2))
     values[0, :, 0], values[0, :, 1] = [-1, 0, 3], [-1000, 0, 3000]

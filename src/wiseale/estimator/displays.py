@@ -105,8 +105,8 @@ class ReconstructionDisplay(Display):
     """Rows beside their reconstructions from the mean code.
 
     Images: inputs above, reconstructions below. Signals: the reconstruction over the input in grey. Tables: one panel
-    per column that was learned from, observed against reconstructed values in standard deviations of the column; of a
-    category a bar for each level, how often it comes back.
+    per column that was learned from and is not constant, observed against reconstructed values in the user's units; of
+    a category a bar for each level, how often it is reconstructed.
 
     Args:
         x: the rows in the user's units, (n, *x_shape); of a category the positions of the levels, NaN where a cell is
