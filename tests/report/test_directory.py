@@ -16,7 +16,6 @@ from wiseale.experiments.paper.reproduction import keep_request, read_reproducti
 from wiseale.experiments.saved_figure import SavedFigure
 from wiseale.report import directory
 from wiseale.report.how_it_was_run import settings_table, systems_table
-from wiseale.report.run import brief_spec
 from wiseale.runs.run import start
 
 FIGURES = {
@@ -123,7 +122,11 @@ def test_a_run(out, capsys):
     assert report(run) == 0
     page = (run / "report.html").read_text()
     assert page.count("<img ") == len(FIGURES) - 1  # no plane of rate and distortion for a single point
-    assert "wise_ale on sine:n=150,n_test=80" in page
+    assert "<title>WiSE-ALE on sine</title>" in page
+    assert "A model that turns each signal of sine into 2 numbers, its code, and back." in page
+    assert page.index("Mean codes of") < page.index("<th>MSE</th>")
+    assert "<dt>mutual_information</dt>" in page
+    assert "docs/measures.md" not in page
     (run / "evaluation.json").rename(run / "elsewhere")
     capsys.readouterr()
     assert report(run) == 2
@@ -139,12 +142,6 @@ def test_what_cannot_be_reported(out, tmp_path, capsys):
     (tmp_path / "reproduction.json").write_text('{"scale": "huge", "notes": {}}')
     with pytest.raises(RunError, match=r"reproduction.json: scale is 'huge', which is none of smoke, small, paper; "):
         read_reproduction(tmp_path)
-
-
-def test_brief_specs_name_what_differs():
-    assert brief_spec("wise_ale:estimator=jensen,prior_weight=1.0") == "wise_ale"
-    assert brief_spec("wise_ale:estimator=mc,prior_weight=paper") == "wise_ale:estimator=mc,prior_weight=paper"
-    assert brief_spec("aevb") == "aevb"
 
 
 def test_a_run_with_one_row_held_out(tmp_path, capsys):

@@ -7,6 +7,7 @@ import numpy as np
 from wiseale.data.tables.raw import MISSING_WORDS, as_word
 from wiseale.evaluation.encoded import Encoded
 from wiseale.experiments.saved_figure import Folder, Models, SavedFigure
+from wiseale.experiments.words import counted
 from wiseale.figures.factor import MAX_CLASSES, Factor
 from wiseale.figures.latent_map import PlaneCodes, latent_map
 from wiseale.figures.posteriors import posterior_contours
@@ -45,7 +46,7 @@ def map_picture(folder: Folder, models: Models) -> SavedFigure:
     marked = made[next(iter(made))].marked
     edge = f"; the {marked.sum():,} that were not learned from have a black edge" if marked.any() else ""
     scale = "The dashed circle has radius 2" + (" in all: each panel has its own scale." if len(made) > 1 else ".")
-    rows = f"{len(some.rows):,} {'unseen ' if some.unseen is None else ''}rows"
+    rows = counted(len(some.rows), f"{'unseen ' if some.unseen is None else ''}row")
     caption = f"Mean codes of {rows}{by}{which}{edge}. {scale if some.model.latent_dim > 1 else ''}"
     return folder.save(latent_map(made, factor), "latent_map", caption.strip())
 

@@ -10,6 +10,7 @@ import torch
 from wiseale.evaluation.encoded import Encoded
 from wiseale.experiments.saved_figure import Folder, Models, SavedFigure
 from wiseale.experiments.table_entries import Entry, column_levels, entries_of_cells, entries_of_codes, table_entries
+from wiseale.experiments.words import counted
 from wiseale.figures.column_traversals import TableTraversal, column_traversals
 from wiseale.figures.columns import (
     MAX_COLUMNS,
@@ -42,7 +43,7 @@ def table_pictures(folder: Folder, all_rows: Models, seed: int, *, brief: bool =
         folder.save(
             column_distributions(x, samples, columns, levels=levels),
             "prior_samples",
-            f"Each column of {len(x):,} row{'' if len(x) == 1 else 's'} of the data (grey) and of {SAMPLES:,} samples: "
+            f"Each column of {counted(len(x), 'row')} of the data (grey) and of {SAMPLES:,} samples: "
             f"codes drawn from the model's prior, {noise}. Numbers in the units of the data, those beyond 3.5 standard "
             f"deviations counted at the ends{_bars('the share of each level', levels)}{_drawn(x)}.",
         ),

@@ -138,7 +138,7 @@ def _constant(x: Table) -> Mask:
 
 def _note(x: Table, names: Sequence[str], drawn: Sequence[int]) -> str:
     """Which columns have no panel, and why; nothing where all have one."""
-    constant = [] if _constant(x).all() else [names[column] for column in np.flatnonzero(_constant(x))]
+    constant = [] if _constant(x).all() else [name for name, one in zip(names, _constant(x), strict=True) if one]
     notes = []
     if constant:
         more = ", …" if len(constant) > _MOST_NAMED else ""

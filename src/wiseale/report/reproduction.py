@@ -16,7 +16,13 @@ from wiseale.experiments.paper.reproduction import Outcome, Reproduction
 from wiseale.experiments.paper.scales import Scale
 from wiseale.experiments.saved_figure import SavedFigure
 from wiseale.models.collapse import LEAST_INFORMATION
-from wiseale.report.comparison import comparison_sections, main_table, runs_table, unfinished_table
+from wiseale.report.comparison import (
+    comparison_sections,
+    main_table,
+    measure_definitions,
+    runs_table,
+    unfinished_table,
+)
 from wiseale.report.document import Commands, Document, Paragraph, Section, Table
 from wiseale.report.weights import weights_tables
 
@@ -29,6 +35,9 @@ def reproduction_document(
     for outcome in reproduction.outcomes.values():
         sections += _experiment(outcome, out)
         sections += _weights_and_controls(outcome, reproduction.scale)
+    summaries = [outcome.summary for outcome in reproduction.outcomes.values() if outcome.results]
+    if meanings := measure_definitions(*summaries):
+        sections.append(Section("Measures", meanings))
     made = [*reproduction.outcomes, *(["toy"] if extra else [])]
     again = tuple(f"wiseale reproduce {name} --scale {reproduction.scale} --out DIR" for name in made)
     sections.append(Section("Run it again", (Commands(again),)))
