@@ -65,6 +65,11 @@ def test_a_reproduction(out):
     claims = json.loads((out / "tables" / "claims.json").read_text())
     assert {row["claim"] for row in claims} == {f"C{n}" for n in range(1, 12)}
     assert {row["verdict"] for row in claims} == {"not decided"}
+    first = claims[0]["numbers"]
+    assert first.count(";") == 0
+    assert "missing: runs of 16 systems (sine 4, mnist 4, celeba 4, teapot 4), named in tables/claims_missing" in first
+    named = json.loads((out / "tables" / "claims_missing.json").read_text())
+    assert sum(row["what it says"] == claims[0]["what it says"] for row in named) == 16
     (missing,) = json.loads((out / "tables" / "sine_unfinished.json").read_text())
     assert missing == {"run": "WAE-MMD", "last words": "it has not begun"}
     measured = json.loads((out / "sine" / "runs" / "aevb" / "seed-0" / "evaluation.json").read_text())["measures"]

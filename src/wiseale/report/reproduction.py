@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -26,6 +27,8 @@ from wiseale.report.comparison import (
 from wiseale.report.document import Commands, Document, Paragraph, Section, Table
 from wiseale.report.weights import weights_tables
 
+_MOST_MISSING = 3
+
 
 def reproduction_document(
     reproduction: Reproduction, verdicts: Sequence[Verdict], extra: Sequence[Section], out: Path
@@ -47,15 +50,33 @@ def reproduction_document(
         f"{rehearsal if reproduction.scale == 'smoke' else ''} Nats per observation unless stated otherwise; ± is a "
         "95 % Student interval over seeds."
     )
-    data = [runs_table(one.results, f"{one.experiment.title}: ") for one in reproduction.outcomes.values()]
+    data = [missing_table(verdicts)]
+    data += [runs_table(one.results, f"{one.experiment.title}: ") for one in reproduction.outcomes.values()]
     return Document("The paper's experiments, run again", lead, tuple(sections), tuple(data))
 
 
 def claims_section(verdicts: Sequence[Verdict]) -> Section:
     """Every claim with its verdict and the numbers that decide it."""
-    rows = tuple((v.claim, v.statement, v.outcome, v.numbers) for v in verdicts)
+    rows = tuple((v.claim, v.statement, v.outcome, _numbers(v)) for v in verdicts)
     table = Table("claims", ("claim", "what it says", "verdict", "numbers"), rows)
     return Section("Claims", (Paragraph(how_claims_are_judged()), table))
+
+
+def missing_table(verdicts: Sequence[Verdict]) -> Table:
+    """Every system on every dataset of which a claim needs more runs than there are."""
+    rows = tuple((verdict.claim, verdict.statement, one) for verdict in verdicts for one in verdict.missing)
+    return Table("claims_missing", ("claim", "what it says", "missing"), rows)
+
+
+def _numbers(verdict: Verdict) -> str:
+    """The numbers of a verdict; where runs of many systems are missing, only of how many in each experiment."""
+    listed = f"missing: {'; '.join(verdict.missing)}"
+    if len(verdict.missing) <= _MOST_MISSING or listed not in verdict.numbers:
+        return verdict.numbers
+    counts = Counter(one.partition(":")[0] for one in verdict.missing)
+    each = ", ".join(f"{experiment} {count}" for experiment, count in counts.items())
+    short = f"missing: runs of {len(verdict.missing)} systems ({each}), named in tables/claims_missing.csv"
+    return verdict.numbers.replace(listed, short)
 
 
 def how_claims_are_judged() -> str:
