@@ -71,7 +71,7 @@ def test_a_reproduction(out):
     named = json.loads((out / "tables" / "claims_missing.json").read_text())
     assert sum(row["what it says"] == claims[0]["what it says"] for row in named) == 16
     (missing,) = json.loads((out / "tables" / "sine_unfinished.json").read_text())
-    assert missing == {"run": "WAE-MMD", "last words": "it has not begun"}
+    assert missing == {"run": "WAE-MMD", "last log line": "it has not begun"}
     measured = json.loads((out / "sine" / "runs" / "aevb" / "seed-0" / "evaluation.json").read_text())["measures"]
     results = json.loads((out / "tables" / "sine_waves_results.json").read_text())
     each = json.loads((out / "tables" / "sine_waves_measures_by_run.json").read_text())

@@ -192,7 +192,7 @@ def _add_key(figure: Figure | SubFigure, ax: Axes, systems: Sequence[str], marke
 
 
 def _density(values: Table, bins: Table) -> Table:
-    """A histogram of the area 1; values beyond the bins are counted in the first and the last."""
+    """A histogram with area 1; values beyond the bins are counted in the first and the last."""
     return np.histogram(values[~np.isnan(values)].clip(bins[0], bins[-1]), bins, density=True)[0]
 
 

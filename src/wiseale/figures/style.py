@@ -101,7 +101,7 @@ def disable_math(legend: Legend) -> None:
 
 
 def legend_columns(names: Sequence[str], width: float) -> int:
-    """Columns of a legend that fit into a width in inches; its lines are then as equal as they can be."""
+    """The number of columns of a legend that fits into a width in inches, with about as many entries in every line."""
     points = max(map(len, names)) * 0.62 * SMALL + 42  # average letter width, plus the line sample and gaps
     lines = math.ceil(len(names) / max(1, int(72 * width / points)))
     return math.ceil(len(names) / lines)

@@ -81,7 +81,7 @@ def comparison_document(
 def unfinished_table(unfinished: Sequence[Failure], name: str = "unfinished") -> Table:
     """Runs that failed or did not finish, and why; they are part of no other table."""
     rows = tuple((failure.job.name, failure.reason) for failure in unfinished)
-    return Table(name, ("run", "last words"), rows, "These runs are in no table and no figure of this page.")
+    return Table(name, ("run", "last log line"), rows, "These runs are in no table and no figure of this page.")
 
 
 def main_table(summary: Summary) -> Table:

@@ -13,7 +13,7 @@ from wiseale.report.document import Table
 
 MOST_CELLS = 20
 MOST_ROWS = 100_000
-"""Rows that are looked at, from the first on."""
+"""Of a longer table only the first rows are ranked."""
 
 _SHOWN = 12  # other cells of the row
 

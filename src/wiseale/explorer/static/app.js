@@ -6,7 +6,7 @@ import { inside, makeIndex } from "./nearest.js";
 import { colourChoices, css, makeColouring, RUN_COLOURS } from "./colours.js";
 import { emptySelection, has, rowsOf, selectionOf } from "./selection.js";
 import { fittingView } from "./view.js";
-import { day, grouped, short } from "./numbers.js";
+import { counted, day, short } from "./numbers.js";
 import { splitGeometry } from "./source.js";
 import { pathOf } from "./pins.js";
 import { loadThumbnails } from "./thumbnails.js";
@@ -176,7 +176,7 @@ export async function makeApp(source, makeStore, readAddress) {
     const rows = [];
     for (let row = 0; row < n; row++) if (inside(points, run.positions[2 * row], run.positions[2 * row + 1])) rows.push(row);
     store.set({ selection: selectionOf(n, rows), picked: [], tab: rows.length ? "selection" : store.state.tab });
-    readOut(`${grouped(rows.length)} rows selected`);
+    readOut(`${counted(rows.length, "row")} selected`);
   };
 
   // ----- what a panel marks above its points

@@ -18,6 +18,8 @@ export const fixed = (value, digits = 2) => value.toFixed(digits).replace("-", "
 
 export const grouped = (value) => value.toLocaleString("en");
 
+export const counted = (n, noun) => `${grouped(n)} ${noun}${n === 1 ? "" : "s"}`;
+
 export function codeText(z, most = 4) {
   const shown = Array.from(z.slice(0, most), (value) => fixed(value)).join(", ");
   return `(${shown}${z.length > most ? ", …" : ""})`;
