@@ -46,6 +46,7 @@ MU = rng.normal(size=(30, 2)).astype(np.float32)
 LABELS = np.arange(30) % 10
 UNSEEN = np.arange(30) % 7 == 0
 TABLE = rng.normal(size=(30, 5)) * [1, 1, 1, 0, 1000]
+OFFSETS = TABLE[:, [0, 1, 2, 0, 1, 2]] + 1e6
 COLUMNS = ("price", "$\\frac{", "od280/od315_of_diluted_wines", "constant", "proline")
 LEVELS = ((), ("yes", "no"), ("$\\frac{", *(f"a long name of level {i}" for i in range(11))))
 MIXED = np.stack([TABLE[:, 0], np.arange(30) % 2, np.arange(30) % 12], 1).astype(float)
@@ -67,6 +68,7 @@ FIGURES = {
     "plain map": lambda: latent_map(for_all(PlaneCodes(MU, (0, 1), UNSEEN))),
     "histogram": lambda: latent_map(for_all(PlaneCodes(MU[:, :1], (0,))), Factor("kind", LABELS % 3)),
     "columns": lambda: column_reconstructions(TABLE, for_all(TABLE), COLUMNS, UNSEEN),
+    "columns with offsets": lambda: column_reconstructions(OFFSETS, {"one": OFFSETS[::-1]}, (), UNSEEN),
     "distributions": lambda: column_distributions(TABLE, for_all(TABLE), COLUMNS),
     "mixed columns": lambda: column_reconstructions(MIXED, for_all(MIXED), COLUMNS[:3], UNSEEN, levels=LEVELS),
     "mixed distributions": lambda: column_distributions(MIXED, for_all(MIXED), COLUMNS[:3], levels=LEVELS),

@@ -211,5 +211,5 @@ def _same_range(ax: Axes) -> None:
     ax.set_box_aspect(1)
     ax.locator_params(nbins=4)
     ax.tick_params(labelsize=SMALL - 1)
-    for axis in (ax.xaxis, ax.yaxis):
-        axis.get_offset_text().set_fontsize(SMALL - 1)
+    ax.xaxis.get_offset_text().set_fontsize(SMALL - 1)
+    ax.yaxis.get_offset_text().set_visible(False)  # the same as that of x, and would push the title off the figure

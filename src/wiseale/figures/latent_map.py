@@ -91,7 +91,7 @@ def draw_map(ax: Axes, mapped: PlaneCodes, factor: Factor | None = None, title: 
 
     The panel's title also says why two of more units are shown.
     """
-    lines = [wrapped(line) for line in (title, mapped.why_these_units) if line]
+    lines = [line for line in (wrapped(title), mapped.why_these_units) if line]
     ax.set_title("\n".join(lines), fontsize=SMALL + 1 if title else SMALL, parse_math=False)
     ax.tick_params(labelsize=SMALL - 1)
     ax.set_xlabel(f"z{mapped.units[0] + 1}", fontsize=SMALL)
