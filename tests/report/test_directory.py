@@ -15,6 +15,7 @@ from wiseale.experiments.comparison import Comparison
 from wiseale.experiments.paper.reproduction import keep_request, read_reproduction
 from wiseale.experiments.saved_figure import SavedFigure
 from wiseale.report import directory
+from wiseale.report.definitions import definitions
 from wiseale.report.how_it_was_run import settings_table, systems_table
 from wiseale.runs.run import start
 
@@ -130,6 +131,8 @@ def test_a_run(out, capsys):
     assert "<title>WiSE-ALE on sine</title>" in page
     assert "A model that turns each signal of sine into 2 numbers, its code, and back." in page
     assert page.index("Mean codes of") < page.index("<th>MSE</th>")
+    shown = json.loads((run / "tables" / "all_measures.json").read_text())
+    assert all(definitions([row["measure"]]) for row in shown)
     assert "<dt>mutual_information</dt>" in page
     assert "docs/measures.md" not in page
     (run / "evaluation.json").rename(run / "elsewhere")

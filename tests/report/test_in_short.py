@@ -121,7 +121,7 @@ def test_data_in_words(tmp_path, monkeypatch):
 def test_definitions_are_those_of_the_document():
     (found,) = definitions(["rmse:price", "mse_at_mu_phase_quartile_2", "mutual_information", "rmse:mass"])
     assert [name for name, _ in found.entries] == [
-        *("rmse:NAME, rmse_baseline:NAME", "mutual_information", "mse_at_mu_FACTOR_quartile_Q")
+        *("Notation", "rmse:NAME, rmse_baseline:NAME", "mutual_information", "mse_at_mu_FACTOR_quartile_Q")
     ]
     assert all("##" not in text and "`" not in text and "](" not in text for _, text in found.entries)
     assert definitions(["no such measure"]) == ()

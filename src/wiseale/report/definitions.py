@@ -15,25 +15,35 @@ from wiseale.report.document import Definitions
 _INSTALLED = Path(__file__).with_name("measures.md")
 _IN_THE_REPOSITORY = Path(__file__).parents[3] / "docs" / "measures.md"
 
-_ENTRY = re.compile(r"^(?:### (?P<heading>.+)|\*\*(?P<names>`.+?)\*\*,?(?P<rest>.*))$", re.M)
+_ENTRY = re.compile(r"^(?:### (?P<heading>.+)|\*\*(?P<names>`.+?)\*\*[,:]?(?P<rest>.*))$", re.M)
 _PLACES = {"NAME": ".+", "FACTOR": ".+", "Q": "[1-4]"}
 """Parts of a defined name that stand for a column, a factor or the number of a quarter."""
 
 
 def definitions(names: Iterable[str]) -> tuple[Definitions, ...]:
-    """The definitions of these measures, each once and in the order of the document; nothing if it is not there."""
+    """The notation and the definitions of these measures in the document's order; nothing if it is not there."""
     names = list(names)
     found = [(", ".join(known), text) for known, text in _entries() if any(_matches(known, name) for name in names)]
-    return (Definitions("What each measure means", tuple(found)),) if found else ()
+    return (Definitions("What each measure means", (*_notation(), *found)),) if found else ()
+
+
+@cache
+def _document() -> str:
+    """The text of the document; empty if it is not there."""
+    page = next((page for page in (_INSTALLED, _IN_THE_REPOSITORY) if page.exists()), None)
+    return "" if page is None else page.read_text(encoding="utf-8")
+
+
+def _notation() -> tuple[tuple[str, str], ...]:
+    """The paragraph that explains the symbols of the definitions."""
+    found = re.search(r"^Notation: (.+?)\n\n", _document(), re.M | re.S)
+    return (("Notation", _plain(found[1])),) if found else ()
 
 
 @cache
 def _entries() -> tuple[tuple[tuple[str, ...], str], ...]:
     """The names that an entry defines, and its text without marks of Markdown."""
-    page = next((page for page in (_INSTALLED, _IN_THE_REPOSITORY) if page.exists()), None)
-    if page is None:
-        return ()
-    text = page.read_text(encoding="utf-8")
+    text = _document()
     marks = [*_ENTRY.finditer(text)]
     ends = [*(mark.start() for mark in marks[1:]), len(text)]
     entries = []
