@@ -90,14 +90,31 @@ def test_the_map_s_legend_names_the_classes(fitted):
     assert named.figure_.legends[0].get_title().get_text() == "species"  # a column of a data frame
 
 
-def test_a_column_s_reconstruction_is_drawn_in_its_standard_deviations(fitted):
+@pytest.mark.parametrize("missing", [None, float("nan"), pd.NA])
+def test_rows_without_a_label_are_drawn_and_counted(fitted, missing):
+    y = pd.Series(np.array(["a", "b", "c"], object)[np.arange(60) % 3])
+    y[::5] = missing
+    shown = LatentMapDisplay.from_estimator(fitted("table"), DATA["table"], y)
+    assert [text.get_text() for text in shown.figure_.legends[0].get_texts()] == ["a", "b", "c", "missing (12)"]
+    assert len(np.concatenate([line.get_xydata() for line in shown.ax_.get_lines()])) == 60
+    rows = ReconstructionDisplay.from_estimator(fitted("images"), DATA["images"], y, n_rows=4)  # spaced by label
+    assert len(rows.x) == 4
+
+
+def test_a_map_says_that_its_units_were_chosen(fitted):
+    chosen = LatentMapDisplay.from_estimator(fitted("table", 4), DATA["table"])
+    assert " ".join(chosen.ax_.get_title().split()) == "the two most active of 4 units"
+    assert LatentMapDisplay.from_estimator(fitted("table", 4), DATA["table"], units=(0, 1)).ax_.get_title() == ""
+
+
+def test_a_column_s_reconstruction_is_drawn_in_the_user_s_units(fitted):
     x, est = DATA["table"], fitted("table")
     shown = ReconstructionDisplay.from_estimator(est, x)
     x_hat = est.inverse_transform(est.transform(x))
     ax = shown.axes_[4]
     points = next(line.get_xydata() for line in ax.get_lines() if len(line.get_xydata()) == 60)
-    np.testing.assert_allclose(points[:, 0], (x[:, 4] - x[:, 4].mean()) / x[:, 4].std())
-    np.testing.assert_allclose(points[:, 1], (x_hat[:, 4] - x[:, 4].mean()) / x[:, 4].std())
+    np.testing.assert_array_equal(points[:, 0], x[:, 4])
+    np.testing.assert_allclose(points[:, 1], x_hat[:, 4])
     r2 = 1 - ((x[:, 4] - x_hat[:, 4]) ** 2).mean() / x[:, 4].var()
     assert f"R² {r2:.2f}" in ax.get_title()
 

@@ -49,7 +49,7 @@ def test_a_hovered_row_shows_its_original_and_its_posterior(browser, images, ima
         page.locator(".stage").focus()
         page.keyboard.press("n")
         page.wait_for_selector("#row-x canvas")
-        row = int(re.search(r"\d+", page.text_content("#row-title"))[0])
+        row = int(re.search(r"\d+", page.text_content("#row-title"))[0]) - 1  # people count rows from 1
         assert row in image_session.shown.numbers
         label = image_session.shown.rows.factors["quarter"][list(image_session.shown.numbers).index(row)]
         assert f"quarter {label}" in page.text_content("#row-facts")
@@ -97,6 +97,8 @@ def test_selected_rows_are_listed(browser, images, image_session):
         quarter = image_session.shown.rows.factors["quarter"]
         page.wait_for_selector("#panel-selection tbody tr")
         has_count(page, "#panel-selection tbody tr", (quarter == 1).sum())
+        listed = [int(text) for text in page.locator("#panel-selection tbody th").all_text_contents()]
+        assert listed == [number + 1 for number in image_session.shown.numbers[quarter == 1]]
         page.locator(".stage").focus()
         page.keyboard.press("Escape")
         page.wait_for_selector("#panel-selection tbody tr", state="detached")

@@ -51,3 +51,15 @@ def test_draws_without_a_width_are_smoothed():
     draws = np.random.default_rng(0).normal(size=(20_000, 3)).astype(np.float32)
     for radius, (line, *_) in zip(RADII[:2], density_contours(UNITS, draws, None)[:2], strict=True):
         assert np.hypot(*line.T).mean() == pytest.approx(radius, rel=0.06)
+
+
+@pytest.mark.parametrize("plane", [UNITS, TURNED])
+def test_lines_around_rare_and_wide_posteriors_are_closed(plane):
+    """A few posteriors far from the others and much wider than most: the outermost line goes around them."""
+    rng = np.random.default_rng(0)
+    mu = rng.normal(size=(1000, 3)).astype(np.float32)
+    sigma = np.full((1000, 3), 0.05, np.float32)
+    mu[:12, 0], sigma[:12] = 4.5, 0.5
+    for lines in density_contours(plane, mu, sigma):
+        for line in lines:
+            np.testing.assert_array_equal(line[0], line[-1])

@@ -6,10 +6,13 @@ import numpy as np
 import pytest
 from tests.explorer.conftest import open_session, train
 
+from wiseale import AutoEncoder
 from wiseale.data import load_dataset
+from wiseale.data.dataset import Rows
 from wiseale.errors import DataError, RunError
-from wiseale.explorer.opening import expand, open_models
+from wiseale.explorer.opening import Opened, ShownRows, expand, open_models
 from wiseale.explorer.plane import principal_plane
+from wiseale.explorer.session import make_session
 
 
 def test_rows_are_those_held_out(monkeypatch, image_run):
@@ -87,6 +90,19 @@ def test_colours_come_from_labels_and_columns(image_session, table_run):
     table = open_session(table_run)
     assert [one.name for one in table.colourings] == ["region", "price", "quantity", "training"]
     assert np.allclose(table.colourings[2].values, table.shown.rows.x[:, 1])
+
+
+def test_labels_may_be_missing_and_dates_are_a_scale():
+    x = np.random.default_rng(0).normal(size=(60, 3))
+    est = AutoEncoder(network="mlp:hidden=8", max_epochs=1, random_state=0).fit(x)
+    days = np.datetime64("2024-01-01") + np.arange(60)
+    labels = {"kind": np.array([None, "b", "a"] * 20, object), "day": days}
+    rows = ShownRows(Rows(x, factors=labels), np.arange(60), 60, "all rows", "X", (), circular={}, trained_on=(None,))
+    kind, day, *_ = make_session([Opened("one", est._codec, None)], rows).colourings
+    assert kind.classes == ("a", "b")
+    np.testing.assert_array_equal(kind.values[:3], [np.nan, 1, 0])
+    assert day.dates
+    np.testing.assert_array_equal(day.values, (days - np.datetime64(0, "D")).astype(float))
 
 
 @pytest.mark.parametrize("header", ["price,quantity\n", "quantity,price\n", ""])

@@ -13,8 +13,9 @@ from wiseale.figures.columns import column_distributions, column_reconstructions
 from wiseale.figures.contact_sheet import contact_sheet
 from wiseale.figures.correlations import correlation_matrices
 from wiseale.figures.curves import training_curves
+from wiseale.figures.factor import Factor
 from wiseale.figures.image_rows import image_rows
-from wiseale.figures.latent_map import Factor, PlaneCodes, latent_map
+from wiseale.figures.latent_map import PlaneCodes, latent_map
 from wiseale.figures.manifold import manifold_grid
 from wiseale.figures.mosaic import mosaic
 from wiseale.figures.posteriors import posterior_contours
@@ -45,6 +46,7 @@ MU = rng.normal(size=(30, 2)).astype(np.float32)
 LABELS = np.arange(30) % 10
 UNSEEN = np.arange(30) % 7 == 0
 TABLE = rng.normal(size=(30, 5)) * [1, 1, 1, 0, 1000]
+OFFSETS = TABLE[:, [0, 1, 2, 0, 1, 2]] + 1e6
 COLUMNS = ("price", "$\\frac{", "od280/od315_of_diluted_wines", "constant", "proline")
 LEVELS = ((), ("yes", "no"), ("$\\frac{", *(f"a long name of level {i}" for i in range(11))))
 MIXED = np.stack([TABLE[:, 0], np.arange(30) % 2, np.arange(30) % 12], 1).astype(float)
@@ -66,6 +68,7 @@ FIGURES = {
     "plain map": lambda: latent_map(for_all(PlaneCodes(MU, (0, 1), UNSEEN))),
     "histogram": lambda: latent_map(for_all(PlaneCodes(MU[:, :1], (0,))), Factor("kind", LABELS % 3)),
     "columns": lambda: column_reconstructions(TABLE, for_all(TABLE), COLUMNS, UNSEEN),
+    "columns with offsets": lambda: column_reconstructions(OFFSETS, {"one": OFFSETS[::-1]}, (), UNSEEN),
     "distributions": lambda: column_distributions(TABLE, for_all(TABLE), COLUMNS),
     "mixed columns": lambda: column_reconstructions(MIXED, for_all(MIXED), COLUMNS[:3], UNSEEN, levels=LEVELS),
     "mixed distributions": lambda: column_distributions(MIXED, for_all(MIXED), COLUMNS[:3], levels=LEVELS),
@@ -184,6 +187,79 @@ def test_many_words_are_classes_and_many_numbers_a_scale():
     assert Factor("size", np.arange(21)).classes == []
 
 
+def test_every_row_is_on_the_map_whatever_its_label():
+    """25 classes of which 20 are drawn, and rows without a label: the others are grey, and counted in the legend."""
+    labels = np.array([None if i % 10 == 0 else f"w{i % 25}" for i in range(100)], object)
+    codes = np.random.default_rng(0).normal(size=(100, 2))
+    for unseen in (None, np.arange(100) % 3 == 0):
+        figure = latent_map({"one": PlaneCodes(codes, (0, 1), unseen)}, Factor("name", labels))
+        ax = figure.axes[0]
+        lines = [line.get_xydata() for line in ax.get_lines()]
+        drawn = np.concatenate([*lines, *(np.asarray(points.get_offsets()) for points in ax.collections)])
+        np.testing.assert_allclose(np.sort(drawn, 0), np.sort(codes, 0))
+        names = [text.get_text() for text in figure.legends[0].get_texts()]
+        words, counts = np.unique(labels[labels != None], return_counts=True)  # noqa: E711
+        assert len(names) == 22
+        assert names[-2:] == [f"other ({np.sort(counts)[: len(words) - 20].sum()})", "missing (10)"]
+    histogram = latent_map({"one": PlaneCodes(codes[:, :1], (0,))}, Factor("name", labels))
+    assert [text.get_text() for text in histogram.legends[0].get_texts()][-1] == "missing (10)"
+
+
+MANY_DAYS = np.datetime64("2024-01-01") + np.arange(40)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        MANY_DAYS,
+        MANY_DAYS.astype("datetime64[ns]"),
+        MANY_DAYS.astype(object),  # datetime.date
+        MANY_DAYS.astype("datetime64[us]").astype(object),  # datetime.datetime
+        MANY_DAYS.astype(str),
+        pd.Series(MANY_DAYS).dt.tz_localize("UTC").to_numpy(),
+    ],
+)
+def test_dates_are_on_a_scale_with_ticks_that_are_dates(values):
+    factor = Factor("day", values)
+    assert factor.classes == []
+    assert factor.dates
+    np.testing.assert_allclose(factor.numbers, 19_723 + np.arange(40))  # days from 1970-01-01 to 2024-01-01
+    figure = latent_map({"one": PlaneCodes(np.random.default_rng(0).normal(size=(40, 2)), (0, 1))}, factor)
+    figure.draw_without_rendering()
+    ticks = [text.get_text() for text in figure.axes[-1].get_yticklabels()]
+    assert any(text.startswith("2024-0") for text in ticks)
+    assert Factor("day", np.tile(values[:3], 5)).classes == ["2024-01-01", "2024-01-02", "2024-01-03"]
+
+
+@pytest.mark.parametrize(
+    ("values", "missing", "numbers"),
+    [
+        ([None, *range(30)], [0], [np.nan, *range(30)]),
+        ([*map(float, range(30)), np.nan], [30], [*range(30), np.nan]),
+        (["", *map(str, range(30))], [0], [np.nan, *range(30)]),  # a file's column with a missing cell is text
+        ([pd.NA, "a", float("nan"), pd.NaT, "b"], [0, 2, 3], None),
+        (["none", "mild", "mild"], [], None),  # a word that a user gives is a word
+        (["2020_01", *(f"2020_{i}" for i in range(30))], [], None),
+        ([True, False, None], [2], None),
+    ],
+)
+def test_missing_values_are_told_from_others(values, missing, numbers):
+    array = np.array(values, object if any(not isinstance(value, str) for value in values) else str)
+    factor = Factor("y", array)
+    np.testing.assert_array_equal(np.flatnonzero(factor.missing), missing)
+    if numbers is None:
+        assert factor.numbers is None
+    else:
+        np.testing.assert_array_equal(factor.numbers, numbers)
+
+
+def test_a_map_of_more_units_says_why_it_shows_two():
+    figure = latent_map({"one": PlaneCodes(TABLE[:, 1:3], (1, 2), most_active_of=8)})
+    assert "the two most active of 8 units" in " ".join(figure.axes[0].get_title().split())
+    plain = latent_map({"one": PlaneCodes(TABLE[:, :2], (0, 1), most_active_of=2)})
+    assert plain.axes[0].get_title() == "one"
+
+
 def test_correlations_are_those_numpy_computes():
     matrix = correlation_matrices({"one": TABLE}).axes[0].get_images()[0].get_array()
     kept = [0, 1, 2, 4]
@@ -219,6 +295,42 @@ def test_distributions_are_densities_of_the_standardised_columns():
     for density, edges, _ in shapes:
         assert (density * np.diff(edges)).sum() == pytest.approx(1)
         assert density[-1] > 0
+
+
+def test_columns_are_in_the_user_s_units_and_constant_ones_are_named():
+    for figure in (column_reconstructions(TABLE, {"one": TABLE}), column_distributions(TABLE, {"one": TABLE})):
+        figure.draw_without_rendering()
+        assert [ax.get_title().split("\n")[0] for ax in figure.axes if ax.axison] == [
+            *("column 1", "column 2", "column 3", "column 5")
+        ]
+        low, high = figure.axes[3].get_xlim()
+        assert low <= TABLE[:, 4].min() < TABLE[:, 4].max() <= high < 10_000
+        assert "Constant, not drawn: column 4" in figure.legends[0].get_title().get_text()
+    wide = np.random.default_rng(0).normal(size=(9, 40))
+    assert "The first 16 of 40 columns" in column_distributions(wide, {}).legends[0].get_title().get_text()
+    same = column_reconstructions(np.ones((9, 2)), {"one": np.ones((9, 2))})
+    assert [ax.get_title() for ax in same.axes] == ["column 1\nR² –", "column 2\nR² –"]
+
+
+def test_every_scatter_is_labelled_and_measures_say_of_which_rows_they_are():
+    """Two rows of panels: numbers above categories have their own label below."""
+    n = 40
+    x = np.column_stack([np.random.default_rng(0).normal(size=(n, 3)), *([np.arange(n) % 2] * 3)])
+    x_hat = x.copy()
+    held_out = np.arange(n) < 10
+    x_hat[:5, 3], x_hat[:5, 0] = 1 - x[:5, 3], 3
+    levels = [(), (), (), *([("no", "yes")] * 3)]
+    figure = column_reconstructions(x, {"one": x_hat}, unseen=held_out, levels=levels)
+    labels = [ax.get_xlabel() for ax in figure.axes]
+    assert labels[:4] == ["observed", "observed", "observed", ""]
+    title = figure.axes[3].get_title().split("\n")
+    assert title[1:] == ["accuracy of all rows 88%", "held out 50%"]
+    r2 = [
+        1 - ((x - x_hat)[rows, 0] ** 2).sum() / ((x[rows, 0] - x[rows, 0].mean()) ** 2).sum()
+        for rows in (..., held_out)
+    ]
+    shown = [f"{value:.2f}".replace("-", "−") for value in r2]
+    assert figure.axes[0].get_title().split("\n")[1] == f"R² {shown[0]}, held out {shown[1]}"
 
 
 def test_a_table_s_traversal_is_coloured_by_the_column_s_deviation():

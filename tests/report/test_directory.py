@@ -15,8 +15,8 @@ from wiseale.experiments.comparison import Comparison
 from wiseale.experiments.paper.reproduction import keep_request, read_reproduction
 from wiseale.experiments.saved_figure import SavedFigure
 from wiseale.report import directory
+from wiseale.report.definitions import definitions
 from wiseale.report.how_it_was_run import settings_table, systems_table
-from wiseale.report.run import brief_spec
 from wiseale.runs.run import start
 
 FIGURES = {
@@ -66,8 +66,13 @@ def test_a_reproduction(out):
     claims = json.loads((out / "tables" / "claims.json").read_text())
     assert {row["claim"] for row in claims} == {f"C{n}" for n in range(1, 12)}
     assert {row["verdict"] for row in claims} == {"not decided"}
+    first = claims[0]["numbers"]
+    assert first.count(";") == 0
+    assert "missing: runs of 16 systems (sine 4, mnist 4, celeba 4, teapot 4), named in tables/claims_missing" in first
+    named = json.loads((out / "tables" / "claims_missing.json").read_text())
+    assert sum(row["what it says"] == claims[0]["what it says"] for row in named) == 16
     (missing,) = json.loads((out / "tables" / "sine_unfinished.json").read_text())
-    assert missing == {"run": "WAE-MMD", "last words": "it has not begun"}
+    assert missing == {"run": "WAE-MMD", "last log line": "it has not begun"}
     measured = json.loads((out / "sine" / "runs" / "aevb" / "seed-0" / "evaluation.json").read_text())["measures"]
     results = json.loads((out / "tables" / "sine_waves_results.json").read_text())
     each = json.loads((out / "tables" / "sine_waves_measures_by_run.json").read_text())
@@ -123,7 +128,13 @@ def test_a_run(out, capsys):
     assert report(run) == 0
     page = (run / "report.html").read_text()
     assert page.count("<img ") == len(FIGURES) - 1  # no plane of rate and distortion for a single point
-    assert "wise_ale on sine:n=150,n_test=80" in page
+    assert "<title>WiSE-ALE on sine</title>" in page
+    assert "A model that turns each signal of sine into 2 numbers, its code, and back." in page
+    assert page.index("Mean codes of") < page.index("<th>MSE</th>")
+    shown = json.loads((run / "tables" / "all_measures.json").read_text())
+    assert all(definitions([row["measure"]]) for row in shown)
+    assert "<dt>mutual_information</dt>" in page
+    assert "docs/measures.md" not in page
     (run / "evaluation.json").rename(run / "elsewhere")
     capsys.readouterr()
     assert report(run) == 2
@@ -139,12 +150,6 @@ def test_what_cannot_be_reported(out, tmp_path, capsys):
     (tmp_path / "reproduction.json").write_text('{"scale": "huge", "notes": {}}')
     with pytest.raises(RunError, match=r"reproduction.json: scale is 'huge', which is none of smoke, small, paper; "):
         read_reproduction(tmp_path)
-
-
-def test_brief_specs_name_what_differs():
-    assert brief_spec("wise_ale:estimator=jensen,prior_weight=1.0") == "wise_ale"
-    assert brief_spec("wise_ale:estimator=mc,prior_weight=paper") == "wise_ale:estimator=mc,prior_weight=paper"
-    assert brief_spec("aevb") == "aevb"
 
 
 def test_a_run_with_one_row_held_out(tmp_path, capsys):

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from wiseale.experiments.comparison import Estimate
 from wiseale.report.cells import estimate_cell
-from wiseale.report.document import Commands, Document, Paragraph, Picture, Section, Table
+from wiseale.report.document import Commands, Definitions, Document, Paragraph, Picture, Section, Table
 from wiseale.report.html import to_html
 from wiseale.report.write import write_report
 
@@ -22,7 +22,13 @@ def document(tmp_path):
     picture = tmp_path / "figure.png"
     Figure(figsize=(1, 1)).savefig(picture)
     table = Table("numbers", ("name", HOSTILE), ((HOSTILE, "1.5"), ("second", "held")), caption=HOSTILE)
-    blocks = (Paragraph(HOSTILE), Commands((HOSTILE,)), Picture(picture, HOSTILE), table)
+    blocks = (
+        Paragraph(HOSTILE),
+        Commands((HOSTILE,)),
+        Picture(picture, HOSTILE),
+        table,
+        Definitions(HOSTILE, ((HOSTILE, HOSTILE),)),
+    )
     return Document(HOSTILE, HOSTILE, (Section(HOSTILE, blocks),))
 
 
@@ -50,7 +56,7 @@ def test_html_escapes_and_closes_everything(document):
     names = {name for name, _ in tags.seen}
     assert "script" not in names
     assert "b" not in names
-    assert "".join(tags.text).count('<script>alert("x")</script>') >= 6
+    assert "".join(tags.text).count('<script>alert("x")</script>') >= 9
     sources = [attributes["src"] for name, attributes in tags.seen if name == "img"]
     assert sources
     assert all(source.startswith("data:image/png;base64,") for source in sources)
@@ -67,6 +73,7 @@ def test_tables_lie_beside_the_page(document, tmp_path):
 def test_markdown_keeps_text_text(document, tmp_path):
     text = write_report(document, tmp_path / "out", markdown=True).read_text()
     assert "\\<script\\>" in text
+    assert "<script>" not in text.split("```")[0] + text.split("```")[2]
     table = [line for line in text.splitlines() if line.startswith("|")]
     unescaped = [line.replace("\\|", "") for line in table]
     assert {line.count("|") for line in unescaped} == {3}

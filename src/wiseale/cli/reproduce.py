@@ -62,6 +62,7 @@ def command(
     from wiseale.experiments.paper.choice import Choice
     from wiseale.experiments.paper.reproduction import keep_request, plan_runs, run_experiments
     from wiseale.experiments.paper.run_rows import read_rows
+    from wiseale.experiments.words import counted
     from wiseale.platform.locks import exclusive_lock
     from wiseale.processes.engines import open_engine
     from wiseale.report.directory import reproduction_page
@@ -106,7 +107,12 @@ def command(
             toy = run_toy(out / "toy", size, lambda step: console.print(f"bound analysis: {step}", markup=False))
         document, verdicts = reproduction_page(out, toy)
         page = write_report(document, out)
+    narrow = console.is_terminal  # a line for each verdict, cut at the terminal's width; the report has all of it
     for verdict in verdicts:
-        console.print(f"{verdict.claim} {verdict.outcome}: {verdict.statement}", markup=False)
+        lacking = f" (runs of {counted(len(verdict.missing), 'system')} missing)" if verdict.missing else ""
+        line = f"{verdict.claim} {verdict.outcome}{lacking}: {verdict.statement}"
+        console.print(
+            line, markup=False, no_wrap=True, overflow="ellipsis" if narrow else "ignore", soft_wrap=not narrow
+        )
     console.print(f"report: {page}")
     return 1 if failures else 0

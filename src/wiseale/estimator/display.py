@@ -13,6 +13,7 @@ from sklearn.utils import _safe_indexing, check_consistent_length
 from wiseale.data.dataset import Array
 from wiseale.estimator.estimator import AutoEncoder
 from wiseale.estimator.inputs import from_torch
+from wiseale.figures.factor import Factor
 from wiseale.figures.shown_codes import spread_rows
 from wiseale.figures.style import root
 from wiseale.models.inference import as_x
@@ -69,7 +70,7 @@ def some_rows(X: Any, y: Any, most: int) -> tuple[Any, Array | None]:
         check_consistent_length(x, labels)
     if len(x) <= most:
         return x, labels
-    chosen = spread_rows(len(x), most, labels if most < MAX_POINTS else None)
+    chosen = spread_rows(len(x), most, Factor("y", labels).ranks if labels is not None and most < MAX_POINTS else None)
     return _safe_indexing(x, chosen), None if labels is None else labels[chosen]
 
 

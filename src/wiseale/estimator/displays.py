@@ -41,7 +41,8 @@ from wiseale.estimator.inputs import from_torch
 from wiseale.estimator.table_display import decoded_entries, levels_of
 from wiseale.figures.column_traversals import TableTraversal, column_traversals
 from wiseale.figures.columns import Levels, column_reconstructions
-from wiseale.figures.latent_map import Factor, PlaneCodes, add_key, draw_map
+from wiseale.figures.factor import Factor
+from wiseale.figures.latent_map import PlaneCodes, add_key, draw_map
 from wiseale.figures.mosaic import as_pixels
 from wiseale.figures.reconstructions import reconstructions
 from wiseale.figures.shown_codes import MAX_UNITS, traversal_codes, widest_units
@@ -54,12 +55,23 @@ class LatentMapDisplay(Display):
     Args:
         codes: posterior means in the plane of the units, (n, 2) or (n, 1).
         units: the indices of these units in the code.
-        y: what the rows are coloured by, (n,): at most 20 values are classes, more numbers a colour scale.
+        y: what the rows are coloured by, (n,): at most 20 values are classes, more numbers or dates a colour scale;
+            of more words, all but the 20 most frequent are grey. Missing values are dark grey crosses.
         factor_name: the name of y in the legend.
+        most_active_of: the number of units among which ``units`` are those whose codes vary most, written above the
+            map; 0 where they were chosen otherwise.
     """
 
-    def __init__(self, codes: Floats, units: tuple[int, ...], y: Array | None = None, factor_name: str = "y") -> None:
+    def __init__(
+        self,
+        codes: Floats,
+        units: tuple[int, ...],
+        y: Array | None = None,
+        factor_name: str = "y",
+        most_active_of: int = 0,
+    ) -> None:
         self.codes, self.units, self.y, self.factor_name = codes, units, y, factor_name
+        self.most_active_of = most_active_of
 
     @classmethod
     def from_estimator(
@@ -80,12 +92,12 @@ class LatentMapDisplay(Display):
         x, labels = some_rows(X, y, MAX_POINTS)
         mu = codes_of(estimator, x)
         chosen = widest_units(mu, 2) if units is None else checked_units(units, mu.shape[1])
-        return cls(mu[:, list(chosen)], chosen, labels, name).plot(ax)
+        return cls(mu[:, list(chosen)], chosen, labels, name, mu.shape[1] if units is None else 0).plot(ax)
 
     def _draw(self, on: Figure | SubFigure) -> None:
         ax = on.subplots()
         factor = None if self.y is None else Factor(self.factor_name, self.y)
-        shaded = draw_map(ax, PlaneCodes(self.codes, self.units), factor)
+        shaded = draw_map(ax, PlaneCodes(self.codes, self.units, most_active_of=self.most_active_of), factor)
         add_key(on, [ax], shaded, factor)
 
 
@@ -93,8 +105,8 @@ class ReconstructionDisplay(Display):
     """Rows beside their reconstructions from the mean code.
 
     Images: inputs above, reconstructions below. Signals: the reconstruction over the input in grey. Tables: one panel
-    per column that was learned from, observed against reconstructed values in standard deviations of the column; of a
-    category a bar for each level, how often it comes back.
+    per column that was learned from and is not constant, observed against reconstructed values in the user's units; of
+    a category a bar for each level, how often it is reconstructed.
 
     Args:
         x: the rows in the user's units, (n, *x_shape); of a category the positions of the levels, NaN where a cell is

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from wiseale.data.tables.raw import as_word
+from wiseale.data.tables.raw import MISSING_WORDS, as_word
 from wiseale.evaluation.encoded import Encoded
 from wiseale.experiments.saved_figure import Folder, Models, SavedFigure
-from wiseale.figures.latent_map import MAX_CLASSES, Factor, PlaneCodes, latent_map
+from wiseale.experiments.words import counted
+from wiseale.figures.factor import MAX_CLASSES, Factor
+from wiseale.figures.latent_map import PlaneCodes, latent_map
 from wiseale.figures.posteriors import posterior_contours
 from wiseale.figures.shown_codes import spread_rows, widest_units
 
@@ -44,21 +46,25 @@ def map_picture(folder: Folder, models: Models) -> SavedFigure:
     marked = made[next(iter(made))].marked
     edge = f"; the {marked.sum():,} that were not learned from have a black edge" if marked.any() else ""
     scale = "The dashed circle has radius 2" + (" in all: each panel has its own scale." if len(made) > 1 else ".")
-    rows = f"{len(some.rows):,} {'unseen ' if some.unseen is None else ''}rows"
+    rows = counted(len(some.rows), f"{'unseen ' if some.unseen is None else ''}row")
     caption = f"Mean codes of {rows}{by}{which}{edge}. {scale if some.model.latent_dim > 1 else ''}"
     return folder.save(latent_map(made, factor), "latent_map", caption.strip())
 
 
 def _factor(one: Encoded) -> Factor | None:
+    table = one.codec.model_config.table
     if one.factors:
         name = next(iter(one.factors))
-        return Factor(name, np.asarray(one.factors[name]), name in one.circular)
-    table = one.codec.model_config.table
+        values = np.asarray(one.factors[name])
+        if one.codec.model_config.columns and values.dtype.kind == "U":  # a label column, read as the file writes it
+            values = np.array([None if word.strip().lower() in MISSING_WORDS else word for word in values], object)
+        return Factor(name, values, name in one.circular)
     for i, column in enumerate(table.columns if table is not None and one.model.table is not None else ()):
-        if column.has_levels and len(column.levels) <= MAX_CLASSES:
+        if column.has_levels and 1 < len(column.levels) <= MAX_CLASSES:
             words = column.decode(one.rows.x[:, i].astype(np.float64))
             return Factor(
-                column.name, np.array(["missing" if word is None or word != word else as_word(word) for word in words])
+                column.name,
+                np.array([None if word is None or word != word else as_word(word) for word in words], object),
             )
     return None
 
@@ -67,4 +73,4 @@ def plane_codes(one: Encoded) -> PlaneCodes:
     """Mean codes in the plane of the two units that vary most."""
     mu = one.posterior.mu.numpy()
     units = widest_units(mu, 2)
-    return PlaneCodes(mu[:, list(units)], units, one.unseen)
+    return PlaneCodes(mu[:, list(units)], units, one.unseen, most_active_of=one.model.latent_dim)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from wiseale import config
 from wiseale.data import Dataset
 from wiseale.evaluation.encoded import OpenRun, open_run
 from wiseale.experiments.code_pictures import map_picture, posterior_pictures
 from wiseale.experiments.decoded_pictures import decoded_pictures
 from wiseale.experiments.saved_figure import Folder, SavedFigure
 from wiseale.experiments.table_pictures import table_pictures
+from wiseale.experiments.words import objective_in_words
 from wiseale.figures.curves import training_curves
 from wiseale.runs.directory import RunDirectory
 from wiseale.training.records import EpochRecord
@@ -34,7 +33,9 @@ def run_pictures(path: Path, dataset: Dataset | None = None) -> list[Path]:
         folder = Folder(run.figures, svg=False)
         opened = open_run(path, dataset=dataset)
         run_curves(folder, run.read_metrics())
-        model_pictures(folder, {brief_spec(opened.settings.objective): opened}, opened.settings.seed, brief=True)
+        model_pictures(
+            folder, {objective_in_words(opened.settings.objective): opened}, opened.settings.seed, brief=True
+        )
     return made
 
 
@@ -62,16 +63,3 @@ def model_pictures(folder: Folder, runs: Mapping[str, OpenRun], seed: int, *, br
     posteriors = [] if brief else posterior_pictures(folder, models, all_rows)
     many = len(next(iter(models.values())).rows) >= POINTS_SHOWN
     return [*decoded, *posteriors, map_picture(folder, models if many and not brief else all_rows)]
-
-
-def brief_spec(objective: str) -> str:
-    """An objective's name with the settings that differ from their defaults.
-
-    >>> brief_spec("beta_vae:beta=2"), brief_spec("wise_ale:estimator=jensen")
-    ('beta_vae:beta=2', 'wise_ale')
-    """
-    thing = config.build("objective", objective)
-    complete = config.parse_spec(objective)
-    changed = [f.name for f in dataclasses.fields(thing) if getattr(thing, f.name) != f.default]
-    values = ",".join(f"{name}={complete[1][name]}" for name in changed)
-    return f"{complete[0]}:{values}" if values else complete[0]

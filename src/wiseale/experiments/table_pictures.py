@@ -10,8 +10,17 @@ import torch
 from wiseale.evaluation.encoded import Encoded
 from wiseale.experiments.saved_figure import Folder, Models, SavedFigure
 from wiseale.experiments.table_entries import Entry, column_levels, entries_of_cells, entries_of_codes, table_entries
+from wiseale.experiments.words import counted
 from wiseale.figures.column_traversals import TableTraversal, column_traversals
-from wiseale.figures.columns import MAX_COLUMNS, Levels, Scale, Table, column_distributions, column_reconstructions
+from wiseale.figures.columns import (
+    MAX_COLUMNS,
+    Levels,
+    Scale,
+    Table,
+    column_distributions,
+    column_reconstructions,
+    drawn_columns,
+)
 from wiseale.figures.correlations import correlation_matrices
 from wiseale.figures.shown_codes import MAX_UNITS, REACH, spread_rows, traversal_codes, widest_units
 from wiseale.randomness import generator
@@ -34,9 +43,9 @@ def table_pictures(folder: Folder, all_rows: Models, seed: int, *, brief: bool =
         folder.save(
             column_distributions(x, samples, columns, levels=levels),
             "prior_samples",
-            f"Each column of {len(x):,} rows of the data (grey) and of {SAMPLES:,} samples: codes drawn from the "
-            f"model's prior, {noise}. Numbers in standard deviations of the column, those beyond "
-            f"±3.5 counted at the ends{_bars('the share of each level', levels)}{_first(x)}.",
+            f"Each column of {counted(len(x), 'row')} of the data (grey) and of {SAMPLES:,} samples: "
+            f"codes drawn from the model's prior, {noise}. Numbers in the units of the data, those beyond 3.5 standard "
+            f"deviations counted at the ends{_bars('the share of each level', levels)}{_drawn(x)}.",
         ),
         _traversals(folder, all_rows, x, entries),
     ]
@@ -56,12 +65,13 @@ def _reconstructions(folder: Folder, all_rows: Models, x: Table, columns: tuple[
     marked = unseen if unseen is not None and not unseen.all() else None
     levels = column_levels(next(iter(all_rows.values())))
     figure = column_reconstructions(x, x_hat, columns, marked, levels=levels)
-    counted = "R² and accuracy are those" if levels else "R² is that"
-    r2 = f" {counted} of the rows not learned from." if len(x_hat) == 1 and marked is not None and marked.any() else ""
+    measured = "R² and accuracy" if any(levels) else "R²"
+    some = marked is not None and marked.any()
+    r2 = f" {measured}: of all rows{', and of those held out' if some else ''}." if len(x_hat) == 1 else ""
+    large = "; large markers: rows that were not learned from" if some else ""
     caption = (
-        "Each column, observed and reconstructed from the mean code, in standard deviations of the column; large "
-        "markers: rows that were not learned from"
-        f"{_bars('how often a level comes back, of all rows', levels)}{_first(x)}.{r2}"
+        f"Each column, observed and reconstructed from the mean code, in the units of the data{large}"
+        f"{_bars('how often a level comes back, of all rows', levels)}{_drawn(x)}.{r2}"
     )
     return folder.save(figure, "reconstructions", caption)
 
@@ -115,6 +125,12 @@ def _bars(meaning: str, levels: Levels) -> str:
 def _parts(one: Encoded) -> str:
     """How categories are shown where only numbers can be."""
     return "; of a category, the probability of its most frequent levels" if any(column_levels(one)) else ""
+
+
+def _drawn(x: Table) -> str:
+    """Which columns have no panel."""
+    drawn = drawn_columns(x)
+    return "" if len(drawn) == x.shape[1] else f" ({len(drawn)} of {x.shape[1]} columns: the figure names the others)"
 
 
 def _first(x: Table) -> str:

@@ -13,8 +13,8 @@ from wiseale.data.dataset import Array
 from wiseale.explorer.columns import ShownColumn
 from wiseale.explorer.observation import Values
 from wiseale.explorer.opening import ShownRows
+from wiseale.figures.factor import Factor
 
-MOST_CLASSES = 20
 MOST_COLUMNS = 60
 
 
@@ -25,9 +25,10 @@ class Colouring:
     Attributes:
         name: as the data calls it.
         source: a factor (or label) of the rows, a column of the table, or what the model did with them.
-        values: (n,); with classes the number of a row's class. NaN where a cell of a table is missing.
+        values: (n,); with classes the number of a row's class, of dates the days since 1970. NaN where it is missing.
         classes: names of the classes, empty where the values are a scale.
         period: of a factor that wraps around.
+        dates: whether the values are dates on a scale.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Colouring:
     values: Values
     classes: tuple[str, ...] = ()
     period: float | None = None
+    dates: bool = False
 
 
 def colourings(shown: ShownRows, columns: Sequence[ShownColumn]) -> tuple[Colouring, ...]:
@@ -48,11 +50,14 @@ def colourings(shown: ShownRows, columns: Sequence[ShownColumn]) -> tuple[Colour
 def _factors(shown: ShownRows) -> Iterator[Colouring]:
     for name, values in shown.rows.factors.items():
         period = shown.circular.get(name)
-        kinds, numbers = np.unique(values, return_inverse=True)
-        if values.dtype.kind not in "iuf" or (len(kinds) <= MOST_CLASSES and period is None):
-            yield Colouring(name, "factor", numbers.astype(np.float32), tuple(map(_word, kinds)))
-        else:
+        factor = Factor(name, values)
+        if period is not None:
             yield Colouring(name, "factor", _float32(values), period=period)
+        elif factor.numbers is not None:
+            yield Colouring(name, "factor", _float32(factor.numbers), dates=factor.dates)
+        else:
+            places = np.where(factor.missing, np.nan, factor.ranks)
+            yield Colouring(name, "factor", _float32(places), tuple(factor.distinct_names))
 
 
 def _columns(shown: ShownRows, columns: Sequence[ShownColumn]) -> Iterator[Colouring]:
@@ -60,10 +65,6 @@ def _columns(shown: ShownRows, columns: Sequence[ShownColumn]) -> Iterator[Colou
     numbered = sorted(enumerate(columns[:MOST_COLUMNS]), key=lambda entry: not entry[1].levels)
     for number, column in numbered:
         yield Colouring(column.name, "column", _float32(shown.rows.x[:, number]), column.levels)
-
-
-def _word(value: np.generic) -> str:
-    return f"{value:g}" if isinstance(value, np.floating) else str(value)
 
 
 def _float32(values: Array) -> npt.NDArray[np.float32]:

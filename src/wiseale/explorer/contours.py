@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import contourpy
 import numpy as np
+import numpy.typing as npt
 
 from wiseale.explorer.observation import Values
 from wiseale.explorer.plane import Matrix, Plane
@@ -22,7 +23,10 @@ _GRID = 160
 _TURNED_GRID = 110
 _TURNED_ROWS = 2000
 _BLOCK = 200
+_MOST_GRIDS = 8
+_GROWTH = 0.12  # of a grid's width or height, on a side that a line crosses
 
+Mask = npt.NDArray[np.bool_]
 Polylines = tuple[tuple[Values, ...], ...]
 """For each of ``SHARES`` the lines around the region, each (m, 2)."""
 
@@ -40,28 +44,49 @@ def density_contours(plane: Plane, mu: Values, sigma: Values | None) -> Polyline
 
     Each posterior is widened by one step of the grid, below which nothing could be drawn. Without sigma (deterministic
     encoder, draws of a prior) it is widened by Scott's rule for kernel density estimates, n^(−1/6) standard deviations.
+    The grid covers nearly all codes and grows on every side where the outermost line would leave it.
     """
     centres = mu @ plane.directions.T
     scott = centres.std(axis=0) * len(mu) ** (-1 / 6)
     margin: Matrix = 3 * (scott if sigma is None else np.full(2, float(np.median(sigma))))
-    axes, step = _axes(centres, margin, _TURNED_GRID if sigma is not None and not plane.along_units else _GRID)
-    if sigma is None:
-        density = _independent(axes, centres, np.broadcast_to(np.maximum(step, scott), centres.shape))
-    elif plane.along_units:
-        variance = (sigma.astype(np.float64) @ plane.directions.T) ** 2
-        density = _independent(axes, centres, np.sqrt(variance + step**2))
-    else:
-        rows = np.linspace(0, len(mu) - 1, min(len(mu), _TURNED_ROWS)).astype(int)
-        density = _correlated(axes, centres[rows], plane.directions, sigma[rows].astype(np.float64), step)
+    points = _TURNED_GRID if sigma is not None and not plane.along_units else _GRID
+    low = np.minimum(np.quantile(centres, 0.001, axis=0) - margin, -3.3)
+    high = np.maximum(np.quantile(centres, 0.999, axis=0) + margin, 3.3)
+    for _ in range(_MOST_GRIDS):
+        axes, step = _axes(low, high, points)
+        density = _density(axes, step, plane, centres, sigma, scott)
+        below, above = _sides_crossed(axes, density)
+        if not (below.any() or above.any()):
+            break
+        low, high = low - below * _GROWTH * (high - low), high + above * _GROWTH * (high - low)
     return _regions(axes, density)
 
 
-def _axes(centres: Matrix, margin: Matrix, points: int) -> tuple[tuple[Matrix, Matrix], Matrix]:
-    """Grid along both axes over nearly all codes and the prior's circles, and its steps (2,)."""
-    low = np.minimum(np.quantile(centres, 0.001, axis=0) - margin, -3.3)
-    high = np.maximum(np.quantile(centres, 0.999, axis=0) + margin, 3.3)
+def _axes(low: Matrix, high: Matrix, points: int) -> tuple[tuple[Matrix, Matrix], Matrix]:
+    """Grid along both axes from the lower left to the upper right corner, and its steps (2,)."""
     x, y = (np.linspace(a, b, points) for a, b in zip(low, high, strict=True))
     return (x, y), (high - low) / (points - 1)
+
+
+def _density(
+    axes: tuple[Matrix, Matrix], step: Matrix, plane: Plane, centres: Matrix, sigma: Values | None, scott: Matrix
+) -> Matrix:
+    """Density (y, x) of the widened posteriors on the grid."""
+    if sigma is None:
+        return _independent(axes, centres, np.broadcast_to(np.maximum(step, scott), centres.shape))
+    if plane.along_units:
+        variance = (sigma.astype(np.float64) @ plane.directions.T) ** 2
+        return _independent(axes, centres, np.sqrt(variance + step**2))
+    rows = np.linspace(0, len(centres) - 1, min(len(centres), _TURNED_ROWS)).astype(int)
+    return _correlated(axes, centres[rows], plane.directions, sigma[rows].astype(np.float64), step)
+
+
+def _sides_crossed(axes: tuple[Matrix, Matrix], density: Matrix) -> tuple[Mask, Mask]:
+    """Which lower and which upper sides of the grid, each (x, y), the outermost region crosses."""
+    level = _levels(axes, density)[-1]
+    inside = density >= (0.0 if level is None else level)
+    below, above = ([inside[:, side].any(), inside[side, :].any()] for side in (0, -1))
+    return np.array(below), np.array(above)
 
 
 def _independent(axes: tuple[Matrix, Matrix], centres: Matrix, width: Matrix) -> Matrix:
@@ -93,16 +118,21 @@ def _correlated(
 
 def _regions(axes: tuple[Matrix, Matrix], density: Matrix) -> Polylines:
     """Lines around the smallest regions that hold each share of the probability."""
+    generator = contourpy.contour_generator(*axes, density, line_type="Separate")
+    found = []
+    for level in _levels(axes, density):
+        lines: list[Matrix] = [] if level is None else generator.lines(level)  # type: ignore[assignment]
+        found.append(tuple(_thinned(line) for line in lines if len(line) > 6))
+    return tuple(found)
+
+
+def _levels(axes: tuple[Matrix, Matrix], density: Matrix) -> list[float | None]:
+    """The density on the line around each share; None where the grid holds less than the share."""
     x, y = axes
     ordered = np.sort(density.ravel())[::-1]
     enclosed = np.cumsum(ordered) * (x[1] - x[0]) * (y[1] - y[0])
-    generator = contourpy.contour_generator(x, y, density, line_type="Separate")
-    found = []
-    for share in SHARES:
-        place = int(np.searchsorted(enclosed, share))
-        lines: list[Matrix] = generator.lines(float(ordered[place])) if place < len(ordered) else []  # type: ignore[assignment]
-        found.append(tuple(_thinned(line) for line in lines if len(line) > 6))
-    return tuple(found)
+    places = np.searchsorted(enclosed, SHARES)
+    return [float(ordered[place]) if place < len(ordered) else None for place in places]
 
 
 def _thinned(line: Matrix) -> Values:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from wiseale.experiments.comparison import Estimate
+from wiseale.experiments.words import data_in_words
 from wiseale.explorer.contours import RADII, SHARES, Contours, Polylines
 from wiseale.explorer.measures import Measure
 from wiseale.explorer.session import MOST_CODES, PRIOR_DRAWS, Session, ShownRun
@@ -20,7 +21,7 @@ def manifest(session: Session) -> dict[str, Any]:
     """Everything but the codes, colour values, pictures and contours."""
     shown, observation = session.shown, session.observation
     return {
-        "data": shown.data,
+        "data": data_in_words(shown.data),
         "split": shown.split,
         "n": len(shown.rows),
         "available": shown.available,
@@ -35,7 +36,8 @@ def manifest(session: Session) -> dict[str, Any]:
         },
         "thumbnails": {"rows": session.thumbnail_rows.tolist(), "shape": _thumbnail_shape(session)},
         "colourings": [
-            {"name": c.name, "source": c.source, "classes": c.classes, "period": c.period} for c in session.colourings
+            {"name": c.name, "source": c.source, "classes": c.classes, "period": c.period, "dates": c.dates}
+            for c in session.colourings
         ],
         "scales": {name: _scale(name) for name in ("viridis", "twilight")},
         "radii": RADII,

@@ -22,7 +22,7 @@ from wiseale.training.split import split_rows
 MOST_RUNS = 4
 MOST_ROWS = 50_000
 FEWEST_UNSEEN = 300
-"""Held-out rows that make a map; where there are fewer, all rows are shown, and a colouring tells them apart."""
+"""With at least so many held-out rows the map shows these alone, else all rows, and a colouring tells them apart."""
 
 Indices = npt.NDArray[np.int64]
 
@@ -166,7 +166,7 @@ def _other_shape(dataset: Dataset, codec: Codec) -> str:
 
 
 def _held_out(model: Opened, dataset: Dataset) -> Indices | None:
-    """Training rows the run did not train on; None where the run was made from other data, or is only a model."""
+    """The rows of the training split that the run held out; None if it saw other data, or is only a model."""
     if model.run is None:
         return None
     record = model.run.read_record()

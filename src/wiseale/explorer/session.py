@@ -153,7 +153,7 @@ class Session:
 
     @cached_property
     def thumbnail_rows(self) -> npt.NDArray[np.int64]:
-        """The rows that have small pictures; none for tables, and none where only codes are at hand."""
+        """The rows that have small pictures; none for tables, and none where only codes are stored."""
         return self._spread(0 if self.observation.kind == "table" or self.shown.codes else THUMBNAILS)
 
     def thumbnails(self) -> npt.NDArray[np.uint8]:

@@ -50,7 +50,7 @@ def draw_counts(ax: Axes, cells: Cells, levels: Sequence[str]) -> None:
 
 
 def draw_accuracies(ax: Axes, cells: Cells, guesses: Sequence[Cells], levels: Sequence[str]) -> None:
-    """One bar per level and system: the share of the level's cells for which it came out as the likeliest level."""
+    """One bar per level and system: the share of the level's cells that are reconstructed as this level."""
     shown = shown_levels(cells, levels)
     width = 0.8 / len(guesses)
     for number, found in enumerate(guesses):
@@ -64,7 +64,7 @@ def draw_accuracies(ax: Axes, cells: Cells, guesses: Sequence[Cells], levels: Se
 
 
 def accuracy(cells: Cells, found: Cells) -> float:
-    """The share of observed cells whose level came out as the likeliest."""
+    """The share of observed cells that are reconstructed as their own level."""
     seen = ~np.isnan(cells)
     return _share_of(np.round(found[seen]) == cells[seen])
 

@@ -22,7 +22,7 @@ def mosaic(images: Values, gap: int = 1) -> Values:
 
 
 def as_pixels(x: Values, like: Values | None = None) -> Values:
-    """Images as numbers from 0 to 1: unchanged where ``like`` (x itself if not given) lies there, else by its range.
+    """Images scaled to [0, 1]: unchanged if ``like`` (by default x) lies there, else by the smallest and largest of it.
 
     >>> as_pixels(np.array([0, 100, 200], np.float32)).tolist()
     [0.0, 0.5, 1.0]

@@ -13,7 +13,7 @@ Indices = npt.NDArray[np.int64]
 
 
 def spread_rows(n: int, most: int, factor: npt.NDArray[np.generic] | None = None) -> Indices:
-    """Indices of ``most`` of n rows, evenly spaced by rank of the factor, or in the data if there is none.
+    """Indices of at most ``most`` of n rows, evenly spaced after sorting by the factor, or in their order without one.
 
     >>> spread_rows(9, 3).tolist(), spread_rows(2, 3).tolist()
     ([0, 4, 8], [0, 1])

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 from matplotlib.axes import Axes
@@ -100,20 +101,26 @@ def disable_math(legend: Legend) -> None:
 
 
 def legend_columns(names: Sequence[str], width: float) -> int:
-    """Columns of a legend that fit into a width in inches; its lines are then as equal as they can be."""
+    """The number of columns of a legend that fits into a width in inches, with about as many entries in every line."""
     points = max(map(len, names)) * 0.62 * SMALL + 42  # average letter width, plus the line sample and gaps
     lines = math.ceil(len(names) / max(1, int(72 * width / points)))
     return math.ceil(len(names) / lines)
 
 
-def legend_below(figure: Figure | SubFigure, ax: Axes) -> None:
-    """Add the legend of ``ax`` below the figure, in as many columns as fit; a whole figure grows by its height."""
+def legend_below(figure: Figure | SubFigure, ax: Axes, note: str = "") -> None:
+    """Add the legend of ``ax`` below the figure, in as many columns as fit, and a note above it.
+
+    A whole figure grows by their height.
+    """
     handles, names = ax.get_legend_handles_labels()
     width, height = figure.bbox.width / root(figure).dpi, figure.bbox.height / root(figure).dpi
-    columns = legend_columns(names, width)
+    columns = legend_columns(names, width) if names else 1
+    lines = math.ceil(len(names) / columns) + (note.count("\n") + 1 if note else 0)
     if isinstance(figure, Figure):
-        figure.set_size_inches(width, height + math.ceil(len(names) / columns) * 1.45 * SMALL / 72)
-    legend = figure.legend(handles, names, loc="outside lower center", ncols=columns, fontsize=SMALL, frameon=False)
+        figure.set_size_inches(width, height + lines * 1.45 * SMALL / 72)
+    place: dict[str, Any] = {"loc": "outside lower center", "ncols": columns, "fontsize": SMALL, "frameon": False}
+    legend = figure.legend(handles, names, title=note or None, title_fontsize=SMALL - 1, **place)
+    legend.get_title().set_multialignment("center")
     disable_math(legend)
 
 

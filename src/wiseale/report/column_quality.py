@@ -1,4 +1,4 @@
-"""How well each column of a table comes back, beside what needs no model."""
+"""How well each column of a table is reconstructed, beside always answering its mean or most frequent level."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def column_quality(summary: Summary, name: str = "columns") -> tuple[Table, ...]
     if not rows:
         return ()
     caption = (
-        "How well each column comes back from the mean code, on rows the models have not seen: RMSE in the column's "
-        "own units (less is better), accuracy of the likeliest level (more is better)."
+        "How well each column is reconstructed from the mean code, on rows the models have not seen: RMSE in the "
+        "column's own units (less is better), accuracy of the likeliest level (more is better)."
     )
     return (Table(name, ("column", "measure", *summary, "without a model"), tuple(rows), caption),)

@@ -8,10 +8,12 @@ from wiseale.experiments.comparison import Comparison, Result, Summary
 from wiseale.experiments.jobs import Failure
 from wiseale.experiments.paper.relations import MINIMUM_SEEDS
 from wiseale.experiments.saved_figure import SavedFigure
+from wiseale.experiments.words import counted, data_in_words
 from wiseale.models.collapse import collapse_message
 from wiseale.report.cells import estimate_cell
 from wiseale.report.column_quality import column_quality
-from wiseale.report.document import Document, Paragraph, Picture, Section, Table
+from wiseale.report.definitions import definitions
+from wiseale.report.document import Definitions, Document, Paragraph, Picture, Section, Table
 from wiseale.report.how_it_was_run import run_blocks
 
 FIT = {
@@ -34,7 +36,11 @@ CODES = {
 def comparison_sections(
     comparison: Comparison, results: Sequence[Result], summary: Summary, saved: Sequence[SavedFigure], prefix: str = ""
 ) -> tuple[Section, ...]:
-    """Results, figures, all measures, and the settings of the runs; ``prefix`` begins every title."""
+    """Results, figures, all measures, and the settings of the runs; ``prefix`` begins every title.
+
+    Without a prefix, the definitions of the measures follow their table; a page of several experiments has them once.
+    """
+    meanings = () if prefix else measure_definitions(summary)
     return (
         Section(
             f"{prefix}Results",
@@ -47,7 +53,7 @@ def comparison_sections(
             ),
         ),
         Section(f"{prefix}Pictures", tuple(Picture(one.path, one.caption) for one in saved)),
-        Section(f"{prefix}All measures", (full_table(summary, prefix),)),
+        Section(f"{prefix}All measures", (full_table(summary, prefix), *meanings)),
         Section(f"{prefix}How it was run", run_blocks(comparison, results, _stem(prefix))),
     )
 
@@ -63,19 +69,19 @@ def comparison_document(
     sections = comparison_sections(comparison, results, summary, saved)
     if unfinished:
         sections = (Section("Unfinished runs", (unfinished_table(unfinished),)), *sections)
-    n, seeds = len(comparison.systems), comparison.seeds
+    seeds, data = comparison.seeds, data_in_words(comparison.base.data)
     lead = (
-        f"{n} system{'s' if n > 1 else ''}, {seeds} seed{'s' if seeds > 1 else ''} each, on {comparison.base.data}. "
+        f"{counted(len(comparison.systems), 'system')}, {counted(seeds, 'seed')} each, on {data}. "
         "Nats per observation unless stated otherwise"
         f"{'; ± is a 95 % Student interval over seeds' if seeds > 1 else ''}."
     )
-    return Document(f"Comparison on {comparison.base.data}", lead, sections, (runs_table(results),))
+    return Document(f"Comparison on {data}", lead, sections, (runs_table(results),))
 
 
 def unfinished_table(unfinished: Sequence[Failure], name: str = "unfinished") -> Table:
     """Runs that failed or did not finish, and why; they are part of no other table."""
     rows = tuple((failure.job.name, failure.reason) for failure in unfinished)
-    return Table(name, ("run", "last words"), rows, "These runs are in no table and no figure of this page.")
+    return Table(name, ("run", "last log line"), rows, "These runs are in no table and no figure of this page.")
 
 
 def main_table(summary: Summary) -> Table:
@@ -102,10 +108,15 @@ def full_table(summary: Summary, prefix: str = "") -> Table:
     seeds = _seeds(summary)
     rows = tuple((name, *(estimate_cell(m.get(name), seeds[k]) for k, m in summary.items())) for name in names)
     caption = (
-        "docs/measures.md defines each measure. A dash: not defined for that system. The values of each run, with all "
-        f"digits, are in tables/{_stem(prefix)}measures_by_run.csv."
+        "A dash: not defined for that system. The values of each run, with all digits, are in "
+        f"tables/{_stem(prefix)}measures_by_run.csv."
     )
     return Table(f"{_stem(prefix)}all_measures", ("measure", *summary), rows, caption)
+
+
+def measure_definitions(*summaries: Summary) -> tuple[Definitions, ...]:
+    """What every measure of these summaries means."""
+    return definitions(name for summary in summaries for measures in summary.values() for name in measures)
 
 
 def runs_table(results: Sequence[Result], prefix: str = "") -> Table:
@@ -143,10 +154,10 @@ def _notes(results: Sequence[Result]) -> tuple[Paragraph, ...]:
         return (Paragraph("Nothing has been evaluated."),)
     evaluation = results[0].evaluation
     how = Paragraph(
-        f"Measured on {evaluation.n_eval:,} rows ({evaluation.split}) the models have not seen; compactness and "
-        "mutual information depend on that number. Less is better for MSE, reconstruction and NLL, more for the ELBO. "
-        "KLs, mutual information, width, active units and separation describe a representation: a collapsed one has "
-        "KLs of 0. A dash: not defined for that system."
+        f"Measured on {counted(evaluation.n_eval, 'row')} ({evaluation.split}) the models have not seen; compactness "
+        "and mutual information depend on that number. Less is better for MSE, reconstruction and NLL, more for the "
+        "ELBO. KLs, mutual information, width, active units and separation describe a representation: a collapsed one "
+        "has KLs of 0. A dash: not defined for that system."
     )
     seeds = len({result.seed for result in results})
     if seeds >= MINIMUM_SEEDS:

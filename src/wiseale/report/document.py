@@ -38,7 +38,15 @@ class Picture:
     caption: str
 
 
-Block = Paragraph | Commands | Table | Picture
+@dataclass(frozen=True)
+class Definitions:
+    """Terms and what they mean; on a page they are folded away below the title."""
+
+    title: str
+    entries: tuple[tuple[str, str], ...]
+
+
+Block = Paragraph | Commands | Table | Picture | Definitions
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import base64
 import re
 from html import escape
 
-from wiseale.report.document import Block, Commands, Document, Paragraph, Picture, Section, Table
+from wiseale.report.document import Block, Commands, Definitions, Document, Paragraph, Picture, Section, Table
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1b1f24; --soft: #57606a; --page: #ffffff; --card: #f6f8fa; --line: #d0d7de;
@@ -33,6 +33,10 @@ th:first-child, td:first-child { position: sticky; left: 0; background: var(--pa
 .text td { white-space: normal; overflow-wrap: anywhere; }
 th { border-bottom: 2px solid var(--line); vertical-align: bottom; }
 pre { background: var(--card); padding: .8rem; overflow-x: auto; border-radius: 6px; font-size: .82rem; }
+details { margin: 1rem 0; font-size: .9rem; }
+summary { cursor: pointer; }
+dt { font-weight: 600; margin-top: .6rem; overflow-wrap: anywhere; }
+dd { margin: .1rem 0 0 1.2rem; color: var(--soft); }
 figure { margin: 1rem 0 1.8rem; overflow-x: auto; }
 figure img { height: auto; background: #fff; border-radius: 6px; padding: 4px; }
 figcaption { font-size: .9rem; position: sticky; left: 0; }
@@ -80,6 +84,9 @@ def _block(block: Block) -> str:
             return f"<p>{escape(text)}</p>"
         case Commands(lines):
             return f"<pre><code>{escape(chr(10).join(lines))}</code></pre>"
+        case Definitions(title, entries):
+            terms = "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in entries)
+            return f"<details><summary>{escape(title)}</summary><dl>{terms}</dl></details>"
         case Picture(path, caption):
             png = path.read_bytes()
             width = round(int.from_bytes(png[16:20]) * _CSS_PIXELS_PER_PIXEL)  # bytes 16 to 19 of a PNG are its width

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from wiseale.report.document import Block, Commands, Document, Paragraph, Picture, Table
+from wiseale.report.document import Block, Commands, Definitions, Document, Paragraph, Picture, Table
 
 
 def to_markdown(document: Document, folder: Path) -> str:
@@ -24,6 +24,9 @@ def to_block(block: Block, folder: Path | None = None) -> str:
             return _escape(text)
         case Commands(lines):
             return "```sh\n" + "\n".join(lines) + "\n```"
+        case Definitions(title, entries):
+            items = (f"- **{_escape(name)}**: {_escape(text)}" for name, text in entries)
+            return "\n".join([f"{_escape(title)}:\n", *items])
         case Picture(path, caption):
             address = os.path.relpath(path, folder or Path()).replace(" ", "%20")
             return f"![{_escape(caption)}]({address})\n\n*{_escape(caption)}*"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,9 +17,17 @@ from wiseale.experiments.paper.reproduction import Outcome, Reproduction
 from wiseale.experiments.paper.scales import Scale
 from wiseale.experiments.saved_figure import SavedFigure
 from wiseale.models.collapse import LEAST_INFORMATION
-from wiseale.report.comparison import comparison_sections, main_table, runs_table, unfinished_table
+from wiseale.report.comparison import (
+    comparison_sections,
+    main_table,
+    measure_definitions,
+    runs_table,
+    unfinished_table,
+)
 from wiseale.report.document import Commands, Document, Paragraph, Section, Table
 from wiseale.report.weights import weights_tables
+
+_MOST_MISSING = 3
 
 
 def reproduction_document(
@@ -29,6 +38,9 @@ def reproduction_document(
     for outcome in reproduction.outcomes.values():
         sections += _experiment(outcome, out)
         sections += _weights_and_controls(outcome, reproduction.scale)
+    summaries = [outcome.summary for outcome in reproduction.outcomes.values() if outcome.results]
+    if meanings := measure_definitions(*summaries):
+        sections.append(Section("Measures", meanings))
     made = [*reproduction.outcomes, *(["toy"] if extra else [])]
     again = tuple(f"wiseale reproduce {name} --scale {reproduction.scale} --out DIR" for name in made)
     sections.append(Section("Run it again", (Commands(again),)))
@@ -38,15 +50,33 @@ def reproduction_document(
         f"{rehearsal if reproduction.scale == 'smoke' else ''} Nats per observation unless stated otherwise; ± is a "
         "95 % Student interval over seeds."
     )
-    data = [runs_table(one.results, f"{one.experiment.title}: ") for one in reproduction.outcomes.values()]
+    data = [missing_table(verdicts)]
+    data += [runs_table(one.results, f"{one.experiment.title}: ") for one in reproduction.outcomes.values()]
     return Document("The paper's experiments, run again", lead, tuple(sections), tuple(data))
 
 
 def claims_section(verdicts: Sequence[Verdict]) -> Section:
     """Every claim with its verdict and the numbers that decide it."""
-    rows = tuple((v.claim, v.statement, v.outcome, v.numbers) for v in verdicts)
+    rows = tuple((v.claim, v.statement, v.outcome, _numbers(v)) for v in verdicts)
     table = Table("claims", ("claim", "what it says", "verdict", "numbers"), rows)
     return Section("Claims", (Paragraph(how_claims_are_judged()), table))
+
+
+def missing_table(verdicts: Sequence[Verdict]) -> Table:
+    """Every system on every dataset of which a claim needs more runs than there are."""
+    rows = tuple((verdict.claim, verdict.statement, one) for verdict in verdicts for one in verdict.missing)
+    return Table("claims_missing", ("claim", "what it says", "missing"), rows)
+
+
+def _numbers(verdict: Verdict) -> str:
+    """The numbers of a verdict; where runs of many systems are missing, only of how many in each experiment."""
+    listed = f"missing: {'; '.join(verdict.missing)}"
+    if len(verdict.missing) <= _MOST_MISSING or listed not in verdict.numbers:
+        return verdict.numbers
+    counts = Counter(one.partition(":")[0] for one in verdict.missing)
+    each = ", ".join(f"{experiment} {count}" for experiment, count in counts.items())
+    short = f"missing: runs of {len(verdict.missing)} systems ({each}), named in tables/claims_missing.csv"
+    return verdict.numbers.replace(listed, short)
 
 
 def how_claims_are_judged() -> str:

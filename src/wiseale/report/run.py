@@ -1,4 +1,4 @@
-"""The report of one evaluated run."""
+"""The report of one evaluated run: what it has come to, the map of its codes, its columns, then everything else."""
 
 from __future__ import annotations
 
@@ -8,25 +8,41 @@ from wiseale.errors import RunError
 from wiseale.evaluation.encoded import open_run
 from wiseale.experiments.comparison import Comparison, Result, System, summarize
 from wiseale.experiments.gallery import draw_all
-from wiseale.experiments.model_pictures import brief_spec
-from wiseale.report.comparison import comparison_sections, runs_table
-from wiseale.report.document import Document, Section
+from wiseale.experiments.words import data_in_words, objective_in_words
+from wiseale.report.column_quality import column_quality
+from wiseale.report.comparison import collapse_notes, comparison_sections, runs_table
+from wiseale.report.document import Document, Paragraph, Picture, Section, Table
+from wiseale.report.in_short import in_short, lead
 from wiseale.report.strange_cells import strange_cells
 from wiseale.runs.directory import RunDirectory
 
 
 def run_document(path: Path) -> Document:
-    """The report of a run: that of a comparison with one system and one seed."""
+    """The report of a run: plain sentences, then what the report of a comparison holds, of one system and seed."""
     run = RunDirectory.open(path)
     if not run.evaluation.exists():
         raise RunError(f"{path} has not been evaluated: run `wiseale evaluate {path}` first")
-    settings = run.read_record().settings
-    system = System(brief_spec(settings.objective), settings.objective)
-    results = [Result(system, settings.seed, run.path)]
+    record = run.read_record()
+    settings = record.settings
+    system = System(objective_in_words(settings.objective), settings.objective)
+    result = Result(system, settings.seed, run.path)
+    summary, saved = summarize([result]), draw_all(run.figures, [result])
+    maps = [one for one in saved if one.path.stem == "latent_map"]
+    sentences = (Paragraph(text) for text in in_short(record, result.evaluation))
+    sections = [
+        Section("In short", (*sentences, *collapse_notes([result]), *(Picture(one.path, one.caption) for one in maps))),
+        *_section("Columns", column_quality(summary)),
+    ]
+    strange = _section("Strange cells", strange_cells(open_run(path)))
     comparison = Comparison(settings, (system,), 1, run.path)
-    sections = comparison_sections(comparison, results, summarize(results), draw_all(run.figures, results))
-    strange = strange_cells(open_run(path))
-    if strange:
-        sections = (*sections[:2], Section("Strange cells", strange), *sections[2:])
-    lead = "One run. Nats per observation unless stated otherwise."
-    return Document(f"{system.name} on {settings.data}", lead, sections, (runs_table(results),))
+    others = [one for one in saved if one not in maps]
+    results, pictures, measures, how = comparison_sections(comparison, [result], summary, others)
+    said = {*column_quality(summary), *collapse_notes([result])}
+    results = Section("Numbers", tuple(block for block in results.blocks if block not in said))
+    title = f"{system.name} on {data_in_words(settings.data)}"
+    begins = lead(record, result.evaluation)
+    return Document(title, begins, (*sections, pictures, *strange, results, measures, how), (runs_table([result]),))
+
+
+def _section(title: str, blocks: tuple[Table, ...]) -> tuple[Section, ...]:
+    return (Section(title, blocks),) if blocks else ()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from wiseale.errors import RunError
 from wiseale.experiments.search.space import settings_of_trial
 from wiseale.experiments.search.study import Search, read_search
+from wiseale.experiments.words import counted, data_in_words
 from wiseale.figures.style import save_figure
 from wiseale.figures.trials import trial_figure
 from wiseale.platform.atomic_files import to_json, write_text
@@ -32,13 +33,14 @@ def search_document(out: Path) -> Document:
     best = best_trial(search, finished)
     states = [_STATES.get(trial.state.name, trial.state.name) for trial in trials]
     counts = ", ".join(f"{states.count(state)} {state}" for state in _STATES.values() if state in states)
-    lead = f"{len(trials)} trials on {search.base.data}: {counts}. Nats per observation of the held-out rows."
+    data = data_in_words(search.base.data)
+    lead = f"{counted(len(trials), 'trial')} on {data}: {counts}. Nats per observation of the held-out rows."
     sections = (
         Section("Best settings", _best_blocks(search, best)),
         Section("What mattered", tuple(_influence(search, finished))),
         Section("All trials", (_trial_table(search, trials),)),
     )
-    return Document(f"Search on {search.base.data}", lead, sections)
+    return Document(f"Search on {data}", lead, sections)
 
 
 def best_trial(search: Search, finished: Sequence[FrozenTrial]) -> FrozenTrial:

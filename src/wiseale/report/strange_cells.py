@@ -8,12 +8,13 @@ from wiseale.data.dataset import Array
 from wiseale.data.tables.raw import as_word
 from wiseale.data.tables.schema import Column
 from wiseale.evaluation.encoded import OpenRun
+from wiseale.experiments.words import counted
 from wiseale.models.inference import Codec
 from wiseale.report.document import Table
 
 MOST_CELLS = 20
 MOST_ROWS = 100_000
-"""Rows that are looked at, from the first on."""
+"""Of a longer table only the first rows are ranked."""
 
 _SHOWN = 12  # other cells of the row
 
@@ -38,9 +39,9 @@ def strange_cells(run: OpenRun) -> tuple[Table, ...]:
         more = ", …" if len(columns) - 1 > _SHOWN else ""
         cell = (columns[i].name, _shown(columns[i], x[row, i]), _shown(columns[i], answer[i]))
         rows.append((str(row + 1), *cell, f"{surprise[row, i]:.1f}", ", ".join(others) + more))
-    which = f"the first {MOST_ROWS:,}" if len(run.dataset.train.x) > MOST_ROWS else f"all {len(x):,}"
+    which = f"the first {MOST_ROWS:,} rows" if len(run.dataset.train.x) > MOST_ROWS else counted(len(x), "row")
     caption = (
-        f"Of {which} rows, the cells that are least likely given the code of their row: log p of the expected value "
+        f"Of {which}, the cells that are least likely given the code of their row: log p of the expected value "
         "less log p of the observed one; 3 nats are a factor of 20 in probability. Rows are counted from 1, without "
         "the header. Each is a reason to look: an unusual row, a wrong entry, or a column the model has not understood."
     )

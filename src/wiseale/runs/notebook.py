@@ -24,11 +24,11 @@ def curves_svg(curves: Curves) -> str:
         return ""
     panels = "".join(_panel(term, lines, number * _WIDTH) for number, (term, lines) in enumerate(shown))
     width = _WIDTH * len(shown)
-    told = "; ".join(f"{term}: {_told(lines)}" for term, lines in shown)
+    described = "; ".join(f"{term}: {_last_values(lines)}" for term, lines in shown)
     return (
-        f'<svg role="img" aria-label="{escape(told)}" viewBox="0 0 {width} {_HEIGHT}" width="{width}" '
+        f'<svg role="img" aria-label="{escape(described)}" viewBox="0 0 {width} {_HEIGHT}" width="{width}" '
         'style="max-width:100%;font:11px sans-serif" fill="currentColor">'
-        f"<title>{escape(told)}</title>{panels}</svg>"
+        f"<title>{escape(described)}</title>{panels}</svg>"
     )
 
 
@@ -38,7 +38,7 @@ def table_html(title: str, facts: Mapping[str, str]) -> str:
     return f"<p><b>{escape(title)}</b></p><table>{rows}</table>"
 
 
-def _told(lines: Mapping[str, Points]) -> str:
+def _last_values(lines: Mapping[str, Points]) -> str:
     ends = [f"{part} {points[-1][1]:.4g} after epoch {points[-1][0]}" for part, points in lines.items() if points]
     return ", ".join(ends)
 

@@ -6,7 +6,7 @@ import { inside, makeIndex } from "./nearest.js";
 import { colourChoices, css, makeColouring, RUN_COLOURS } from "./colours.js";
 import { emptySelection, has, rowsOf, selectionOf } from "./selection.js";
 import { fittingView } from "./view.js";
-import { grouped, short } from "./numbers.js";
+import { counted, day, short } from "./numbers.js";
 import { splitGeometry } from "./source.js";
 import { pathOf } from "./pins.js";
 import { loadThumbnails } from "./thumbnails.js";
@@ -60,11 +60,13 @@ export async function makeApp(source, makeStore, readAddress) {
   app.valueText = (number, row) => {
     const known = values.get(number);
     if (!known) return "";
-    const { classes } = manifest.colourings[number];
+    const { classes, dates } = manifest.colourings[number];
     if (Number.isNaN(known[row])) return "missing";
-    return classes.length ? classes[known[row]] : short(known[row], 4);
+    if (classes.length) return classes[known[row]];
+    return dates ? day(known[row]) : short(known[row], 4);
   };
-  app.rowNumber = (row) => (manifest.numbers ? manifest.numbers[row] : row);
+  app.rowIndex = (row) => (manifest.numbers ? manifest.numbers[row] : row); // as programs count rows, from 0
+  app.rowNumber = (row) => app.rowIndex(row) + 1; // as people and the report count them
   app.labelOf = (row) => {
     const first = manifest.colourings.findIndex(({ classes }) => classes.length);
     return first >= 0 && values.has(first) ? ` (${manifest.colourings[first].name} ${app.valueText(first, row)})` : "";
@@ -174,7 +176,7 @@ export async function makeApp(source, makeStore, readAddress) {
     const rows = [];
     for (let row = 0; row < n; row++) if (inside(points, run.positions[2 * row], run.positions[2 * row + 1])) rows.push(row);
     store.set({ selection: selectionOf(n, rows), picked: [], tab: rows.length ? "selection" : store.state.tab });
-    readOut(`${grouped(rows.length)} rows selected`);
+    readOut(`${counted(rows.length, "row")} selected`);
   };
 
   // ----- what a panel marks above its points

@@ -1,4 +1,4 @@
-// Making elements in few words.
+// Functions that create HTML and SVG elements, and that show messages.
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -36,7 +36,7 @@ export function isDark() {
 
 let clearing;
 
-// A message for everyone, gone after a while; an empty text clears it.
+// Shows a message on the page for seven seconds; an empty text removes it.
 export function tell(text) {
   byId("message").textContent = text;
   clearTimeout(clearing);
@@ -45,7 +45,7 @@ export function tell(text) {
 
 let reading;
 
-// For screen readers: the newest text, once the user pauses.
+// Has screen readers read the newest text, once no other has come for a third of a second.
 export function readOut(text) {
   clearTimeout(reading);
   reading = setTimeout(() => (byId("live").textContent = text), 350);

@@ -1,4 +1,5 @@
 // Inside a notebook's frame: tells the notebook which rows are selected, and selects the rows it names.
+// Rows are counted from 0, as in Python.
 
 import { rowsOf, selectionOf } from "./selection.js";
 
@@ -8,7 +9,7 @@ export function watchFrame(app) {
   if (window.parent === window) return;
   const { store, manifest } = app;
   let last = "";
-  const number = (row) => app.rowNumber(row);
+  const number = (row) => app.rowIndex(row);
   store.watch(["selection"], ({ selection }) => {
     const rows = rowsOf(selection, MOST_ROWS).map(number);
     if (rows.join() === last) return;

@@ -2,8 +2,10 @@
 
 import { byId, element, svg, themeColours } from "./elements.js";
 import { css, OTHER } from "./colours.js";
-import { short } from "./numbers.js";
+import { day, short } from "./numbers.js";
 import { selectionOf } from "./selection.js";
+
+const MOST_LISTED = 40;
 
 export function watchLegend(app) {
   const { store } = app;
@@ -27,12 +29,14 @@ export function watchLegend(app) {
   }
 
   function classButtons(choice, colouring) {
-    return choice.classes.slice(0, 40).map((name, kind) => {
+    const buttons = choice.classes.slice(0, MOST_LISTED).map((name, kind) => {
       const button = element("button", { type: "button", onclick: () => toggle(kind) }, swatchOf(colouring.colour[kind]), name);
       button.setAttribute("aria-pressed", `${store.state.picked.includes(kind)}`);
       button.title = `select the rows of class ${name}`;
       return button;
     });
+    const left = choice.classes.length - buttons.length;
+    return left > 0 ? [...buttons, element("span", {}, `and ${left} more`)] : buttons;
   }
 
   function toggle(kind) {
@@ -50,7 +54,8 @@ export function watchLegend(app) {
       context.fillStyle = css(rgb);
       context.fillRect((k * 120) / colouring.scale.length, 0, 120 / colouring.scale.length + 1, 10);
     });
-    return [element("span", {}, choice.name), element("span", {}, short(colouring.low)), canvas, element("span", {}, `${short(colouring.high)}${colouring.byRank ? " (by rank)" : ""}`)];
+    const text = choice.dates ? day : short;
+    return [element("span", {}, choice.name), element("span", {}, text(colouring.low)), canvas, element("span", {}, `${text(colouring.high)}${colouring.byRank ? " (by rank)" : ""}`)];
   }
 
   store.watch(["colour", "layers", "picked", "theme"], draw);

@@ -15,7 +15,7 @@ import { watchLegend } from "./legend.js";
 import { watchFrame } from "./frame.js";
 import { watchOwnRows } from "./own_rows.js";
 import { watchToolbar } from "./toolbar.js";
-import { grouped } from "./numbers.js";
+import { counted, grouped } from "./numbers.js";
 
 const REDRAW = {
   points: ["view"],
@@ -76,9 +76,8 @@ async function start() {
 }
 
 function describe({ data, split, n, available, runs }) {
-  const rows = n === available ? `${grouped(n)} ${split === "all rows" ? "" : split} rows` : `${grouped(n)} of ${grouped(available)} ${split === "all rows" ? "" : split} rows shown`;
-  const names = data.split(/[\\/]/).pop();
-  byId("about").textContent = `${names} · ${rows.replace("  ", " ")}`;
+  const rows = n === available ? counted(n, split === "all rows" ? "row" : `${split} row`) : `${grouped(n)} of ${grouped(available)} ${split === "all rows" ? "" : split} rows shown`;
+  byId("about").textContent = `${data} · ${rows.replace("  ", " ")}`;
   byId("title").textContent = runs.length > 1 ? `${runs.length} runs` : runs[0].name;
   document.title = `${runs.map((run) => run.name).join(", ")} · wiseale explorer`;
 }

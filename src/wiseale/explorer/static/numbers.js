@@ -11,9 +11,14 @@ export function short(value, digits = 3) {
   return text.replace("-", "−");
 }
 
+// A date of a colour scale, which counts days since 1970.
+export const day = (value) => new Date(Math.round(value * 86400) * 1000).toISOString().slice(0, 10);
+
 export const fixed = (value, digits = 2) => value.toFixed(digits).replace("-", "−");
 
 export const grouped = (value) => value.toLocaleString("en");
+
+export const counted = (n, noun) => `${grouped(n)} ${noun}${n === 1 ? "" : "s"}`;
 
 export function codeText(z, most = 4) {
   const shown = Array.from(z.slice(0, most), (value) => fixed(value)).join(", ");

@@ -100,8 +100,8 @@ export function makePanel(app, run) {
     });
   }
 
-  // Two frames in a row below 30 a second thin the rows that are drawn until the map rests: by half, or by more the
-  // slower the frames were.
+  // After two slow frames in a row (fewer than 30 a second) only every 2nd row is drawn until the map stands still;
+  // every 4th, 8th, … where the frames were slower.
   function keepPace() {
     const now = performance.now();
     const gap = last ? now - last : 0;
@@ -178,7 +178,7 @@ function captionOf(app, run) {
   return app.runs.length > 1 ? [letter, ...parts] : parts;
 }
 
-// RGBA of every point: full where selected or nothing is, faint elsewhere.
+// RGBA of every point: opaque if it is selected or if nothing is selected, else faint.
 function pointColours(app, run) {
   const { selection, layers } = app.store.state;
   const bytes = new Uint8Array(4 * run.n);

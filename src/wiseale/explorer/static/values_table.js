@@ -71,7 +71,7 @@ function split(decoded, n) {
   return Array.from({ length: n }, (_, k) => decoded.subarray(k * size, (k + 1) * size));
 }
 
-// Blue where a number is below that of the middle, orange above; a level in its colour, the surer the stronger.
+// A number is blue below that of the middle step and orange above; a level has its own colour, stronger the larger its probability.
 function tinted(made, column, x, middle, range) {
   let [colour, strength] = ["", 0];
   if (column.levels.length) {

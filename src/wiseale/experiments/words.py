@@ -1,0 +1,70 @@
+"""Objectives, data and counts in words, for the titles and sentences of figures and reports."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Sequence
+
+from wiseale import config, registry
+from wiseale.data.source import split_path
+
+OBJECTIVES = {
+    "aae": "AAE",
+    "aevb": "AEVB",
+    "beta_tc_vae": "β-TC-VAE",
+    "beta_vae": "β-VAE",
+    "dip_vae": "DIP-VAE",
+    "gmvae": "GMVAE",
+    "info_vae": "InfoVAE",
+    "sinkhorn_ae": "Sinkhorn AE",
+    "wae_gan": "WAE-GAN",
+    "wae_mmd": "WAE-MMD",
+    "wise_ale": "WiSE-ALE",
+    "wise_ale_exact": "WiSE-ALE, exact reconstruction",
+}
+"""The names of the objectives in the literature; an objective of the user's own has its own name."""
+
+
+def objective_in_words(objective: str) -> str:
+    """An objective's name in the literature, with the settings that differ from their defaults.
+
+    >>> objective_in_words("beta_vae:beta=2"), objective_in_words("wise_ale:estimator=jensen")
+    ('β-VAE (beta=2)', 'WiSE-ALE')
+    """
+    thing = config.build("objective", objective)
+    name, given = config.parse_spec(objective)
+    changed = [f.name for f in dataclasses.fields(thing) if getattr(thing, f.name) != f.default]
+    settings = ", ".join(f"{key}={given[key]}" for key in changed)
+    words = OBJECTIVES.get(name, name)
+    return f"{words} ({settings})" if settings else words
+
+
+def data_in_words(data: str) -> str:
+    """A dataset's name, or the name of a file or folder without its path and the options it is read with.
+
+    >>> data_in_words("sine:n=200"), data_in_words("/home/me/sales.csv:kinds=region:label")
+    ('sine', 'sales.csv')
+    """
+    name = data.partition(":")[0]
+    if name in registry.DATASETS and not os.path.exists(os.path.expanduser(data)):
+        return name
+    return split_path(data)[0].name or data
+
+
+def counted(n: int, noun: str) -> str:
+    """A number with its noun.
+
+    >>> counted(1, "row"), counted(2000, "row")
+    ('1 row', '2,000 rows')
+    """
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"
+
+
+def listed(words: Sequence[str]) -> str:
+    """Words as a list in a sentence.
+
+    >>> listed(["a"]), listed(["a", "b", "c"])
+    ('a', 'a, b and c')
+    """
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)

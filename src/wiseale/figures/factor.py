@@ -1,0 +1,193 @@
+"""What the rows of a figure are coloured by: classes, numbers or dates, some of them missing."""
+
+from __future__ import annotations
+
+import datetime as dt
+import numbers
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+MAX_CLASSES = 20
+OTHER, MISSING = -1, -2
+"""Where ``Factor.class_of`` has a row whose class is not drawn, and one without a value."""
+
+Mask = npt.NDArray[np.bool_]
+Numbers = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.int64]
+Cells = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Factor:
+    """A name, and a value for each row, (n,); ``circular`` if the values wrap around.
+
+    With at most 20 distinct values, each is a class with its colour and marker. More numbers or dates are drawn on a
+    colour scale, which is cyclic for a circular factor; of more words, the 20 most frequent are classes, and the
+    others are counted as "other". Missing values are None, NaN, NaT, ``pandas.NA`` and empty text.
+
+    >>> factor = Factor("species", np.array(["owl", None, "emu", "owl"]))
+    >>> factor.classes, factor.class_of.tolist(), factor.rest
+    (['emu', 'owl'], [1, -2, 0, 1], {-2: 'missing (1)'})
+    """
+
+    name: str
+    values: npt.NDArray[Any]
+    circular: bool = False
+
+    @cached_property
+    def missing(self) -> Mask:
+        """Which rows have no value, (n,)."""
+        return missing_values(self.values)
+
+    @cached_property
+    def numbers(self) -> Numbers | None:
+        """The values for a colour scale, NaN where they are missing; dates in days since 1970. None for classes."""
+        known = self._distinct
+        if len(known) <= MAX_CLASSES or known.dtype.kind not in "iufM":
+            return None
+        on_scale = np.full(len(self.values), np.nan)
+        on_scale[~self.missing] = _days(self._known) if self.dates else self._known
+        return on_scale
+
+    @property
+    def dates(self) -> bool:
+        """Whether the values are dates or times of day on dates."""
+        return self._known.dtype.kind == "M"
+
+    @cached_property
+    def classes(self) -> list[str]:
+        """Names of the classes that are drawn, in their order; empty where the values are on a colour scale."""
+        names = self.distinct_names
+        return [] if self.numbers is not None else [names[place] for place in self._drawn]
+
+    @cached_property
+    def distinct_names(self) -> list[str]:
+        """Names of all distinct values, in their order."""
+        return names_of(self._distinct)
+
+    @cached_property
+    def class_of(self) -> Indices:
+        """The position of each row's class in ``classes``, or ``OTHER`` or ``MISSING``, (n,)."""
+        place = np.full(len(self._distinct), OTHER)
+        place[self._drawn] = np.arange(len(self._drawn))
+        found = np.full(len(self.values), MISSING)
+        found[~self.missing] = place[self._class_of_known]
+        return found
+
+    @cached_property
+    def rest(self) -> dict[int, str]:
+        """``OTHER`` and ``MISSING`` with their names and counts in a legend, where there are such rows."""
+        other = 0 if self.numbers is not None else int((self.class_of == OTHER).sum())
+        found = {OTHER: ("other", other), MISSING: ("missing", int(self.missing.sum()))}
+        return {place: f"{name} ({count:,})" for place, (name, count) in found.items() if count}
+
+    @cached_property
+    def ranks(self) -> Indices:
+        """The place of each row's value among the distinct ones, missing ones last, (n,): sorts values of any type."""
+        found = np.full(len(self.values), len(self._distinct))
+        found[~self.missing] = self._class_of_known
+        return found
+
+    @cached_property
+    def _known(self) -> Cells:
+        return _typed(self.values[~self.missing])
+
+    @cached_property
+    def _kinds(self) -> tuple[Cells, Indices, Indices]:
+        distinct, places, counts = np.unique(self._known, return_inverse=True, return_counts=True)
+        return distinct, places, counts
+
+    @property
+    def _distinct(self) -> Cells:
+        return self._kinds[0]
+
+    @property
+    def _class_of_known(self) -> Indices:
+        return self._kinds[1]
+
+    @cached_property
+    def _drawn(self) -> Indices:
+        """The most frequent distinct values, in their own order."""
+        return np.sort(np.argsort(-self._kinds[2], kind="stable")[:MAX_CLASSES])
+
+
+def missing_values(values: npt.NDArray[Any]) -> Mask:
+    """Which values are missing, (n,).
+
+    >>> missing_values(np.array(["a", " ", None, float("nan")], object)).tolist()
+    [False, True, True, True]
+    """
+    if values.dtype.kind == "O":
+        return np.array([_is_missing(value) for value in values], bool)
+    if values.dtype.kind in "US":
+        return np.asarray(np.char.strip(values) == values.dtype.type(), bool)
+    return np.asarray(values != values, bool)  # NaN and NaT differ from themselves
+
+
+def names_of(classes: npt.NDArray[Any]) -> list[str]:
+    """Classes as words: dates without a time where none has one.
+
+    >>> names_of(np.array(["2024-05-01", "2024-05-02"], "datetime64[ns]")), names_of(np.array([1.0, 2.5]))
+    (['2024-05-01', '2024-05-02'], ['1', '2.5'])
+    """
+    if classes.dtype.kind == "M":
+        whole_days = bool((classes == classes.astype("datetime64[D]")).all())
+        return [str(day) for day in classes.astype("datetime64[D]" if whole_days else "datetime64[s]")]
+    return [f"{kind:.15g}" if isinstance(kind, np.floating) else str(kind) for kind in classes]
+
+
+def _is_missing(value: Any) -> bool:
+    if isinstance(value, str):
+        return not value.strip()
+    return value is None or type(value).__name__ == "NAType" or bool(value != value)
+
+
+def _typed(known: Cells) -> Cells:
+    """Values of which none is missing as numbers, dates or text.
+
+    Of text, more than 20 distinct words are dates if all are written as 2024-05-31, and numbers if all are numbers: a
+    file's column with missing cells arrives as text.
+    """
+    if known.dtype.kind == "O":
+        if all(isinstance(value, numbers.Real | np.bool_) for value in known):
+            return np.array(known.tolist())
+        if all(isinstance(value, dt.date) for value in known):
+            return np.array([_without_zone(value) for value in known], "datetime64[us]")
+        known = known.astype(str)
+    if known.dtype.kind not in "US":
+        return known
+    words, places = np.unique(known.astype(str), return_inverse=True)
+    return words[places] if len(words) <= MAX_CLASSES else _parsed(words.tolist())[places]
+
+
+def _parsed(words: Sequence[str]) -> Cells:
+    """Words as numbers or dates if all of them are, else as they are."""
+    try:
+        if not any("_" in word for word in words):  # Python reads 2020_01 as a number; people do not
+            return np.array([float(word) for word in words])
+    except ValueError:
+        pass
+    try:
+        if all(word.strip()[4:5] in ("-", "/") for word in words):
+            parsed = [dt.datetime.fromisoformat(word.strip().replace("/", "-")) for word in words]
+            return np.array([_without_zone(value) for value in parsed], "datetime64[us]")
+    except ValueError:
+        pass
+    return np.array(words)
+
+
+def _without_zone(value: dt.date) -> dt.date:
+    if isinstance(value, dt.datetime) and value.tzinfo is not None:
+        return value.astimezone(dt.UTC).replace(tzinfo=None)
+    return value
+
+
+def _days(dates: Cells) -> Numbers:
+    """Dates as days since 1970, which is how matplotlib counts them."""
+    days: Numbers = (dates - np.datetime64(0, "D")) / np.timedelta64(1, "D")
+    return days
