@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from tests.cli.commands import run
 
+from wiseale.data.source import load_path
+
 RNG = np.random.default_rng(8)
 COLOURS = ["red", "green, dark", "blue"]
 
@@ -53,6 +55,34 @@ def test_impute_fills_the_holes_and_copies_the_rest(trained, tmp_path, capsys):
         assert {name: new[name] for name in old if old[name]} == {name: cell for name, cell in old.items() if cell}
         assert all(new.values())
         assert new["colour"] in COLOURS
+
+
+@pytest.mark.parametrize(("header", "separator"), [(True, ";"), (False, ";"), (True, "\t"), (True, "|"), (True, ",")])
+def test_an_imputed_table_is_written_like_the_one_it_fills(tmp_path, capsys, header, separator):
+    """Separator, decimal mark and header; the result is read with the same settings."""
+    lines = [["mass", "size"]] if header else []
+    for i in range(40):
+        cells = [
+            f"{i % 3},25" if i % 5 != 2 else "NA",
+            f"{i % 7},75" if i % 6 != 3 else "",
+        ]
+        lines.append([f'"{cell}"' if separator in cell else cell for cell in cells])
+    path, filled = tmp_path / "x.csv", tmp_path / "filled.csv"
+    path.write_text("".join(separator.join(line) + "\n" for line in lines))
+    spec = f"{path}:decimal=comma" + (",separator=comma" if separator == "," else "")
+    options = ("--max-epochs", 1, "--network", "mlp:hidden=8", "--threads", 1, "--no-figures")
+    code, _, errors = run(capsys, "train", spec, *options, "--out", tmp_path / "run")
+    assert code == 0, errors
+    code, said, errors = run(capsys, "impute", tmp_path / "run", spec, "-o", filled)
+    assert (code, "15 missing cells filled" in said) == (0, True), errors
+    before, after = (list(csv.reader(text.read_text().splitlines(), delimiter=separator)) for text in (path, filled))
+    assert len(before) == len(after) == 40 + header
+    for old, new in zip(before, after, strict=True):
+        assert all(b == a for b, a in zip(old, new, strict=True) if b not in ("", "NA"))
+        assert not any("." in cell for cell in new)
+    again = load_path(spec.replace("x.csv", "filled.csv"))
+    assert not np.isnan(again.train.x).any()
+    assert again.x_shape == (2,)
 
 
 def test_samples_and_decoded_rows_are_tables_in_the_users_terms(trained, tmp_path, capsys):

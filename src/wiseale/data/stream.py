@@ -29,6 +29,7 @@ from wiseale.data.finite import first_flaw
 from wiseale.data.source import file_reader, split_path
 from wiseale.data.tables.blocks import Block, RawBlock, check_cells
 from wiseale.data.tables.columns import Selection, select
+from wiseale.data.tables.csv_form import Form
 from wiseale.data.tables.mixed import encode_block
 from wiseale.data.tables.schema import TableSchema, Unseen
 from wiseale.data.tables.table import Reader, TableFile
@@ -152,6 +153,11 @@ class CellStream:
             yield block, raw
         if n == 0:
             raise DataError(f"{self.chosen.file} has no rows: at least 1 is needed")
+
+    @property
+    def form(self) -> Form | None:
+        """How the file is written, where it is text."""
+        return self.read.form
 
     def rows(self) -> RowStream:
         """The cells alone."""

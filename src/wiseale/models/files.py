@@ -110,12 +110,15 @@ def _write_x(codec: Codec, blocks: Iterable[Array], out: Path, n: int | None, pr
 
 
 def impute(codec: Codec, cells: CellStream, out: Path, *, progress: Progress) -> int:
-    """Write a table with its missing cells filled, everything else as it was; the number of cells filled."""
+    """Write a table with its missing cells filled, everything else as it was; the number of cells filled.
+
+    A text table is written as it is: separator, decimal mark and header.
+    """
     chosen, filled = cells.chosen, 0
     names = [chosen.names[i] or str(i + 1) for i in range(len(chosen.names))]
     places = {i: k for k, i in enumerate(chosen.features)} | {i: k for k, i in enumerate(chosen.labels)}
-    fields = [Field(name, (), np.dtype(object), (name,)) for name in names]
-    with ArrayOutput(out, fields) as output:
+    fields = [Field(name, (), np.dtype(object), (chosen.names[i],)) for i, name in enumerate(names)]
+    with ArrayOutput(out, fields, cells.form) as output:
         for block, raw in cells.blocks():
             parts = [imputation.impute(codec, block.values[part]) for part in codec.blocks(len(raw))]
             answers = _cells(cells.table, np.concatenate(parts))

@@ -175,7 +175,10 @@ def _looks_counted(facts: Facts) -> bool:
 def _as_number(made: Column, facts: Facts, asked: Asked, where: Callable[[int], str]) -> Column:
     if facts.first_word is not None:
         row, cell = facts.first_word
-        raise DataError(f'{where(row)} has {cell} in column "{made.name}", not a {asked}')
+        assert facts.column is not None
+        form = facts.column.form
+        advice = form.advice(facts.levels) if form else ""
+        raise DataError(f'{where(row)} has {cell} in column "{made.name}", not a {asked}{advice and f": {advice}"}')
     if asked == "count" and not (facts.whole and facts.low >= 0):
         problem = f'column "{made.name}" holds numbers from {facts.low:g} that are no counts'
         raise KindError(problem, "say {number}", made.name)
@@ -229,10 +232,13 @@ def _from_words(made: Column, facts: Facts, where: Callable[[int], str]) -> Colu
     row, cell = facts.first_word
     if any("\n" in level for level in facts.levels):
         raise DataError(f'{where(row)} has a line break in column "{name}": a quote before it may not be closed')
-    commas = [level for level in facts.levels if re.fullmatch(r"[-+]?\d+,\d+", level)]
-    if commas:
-        advice = "turn it into a number if it is one" if made.dtype else "say decimal=comma if that is a number"
-        raise DataError(f'{where(row)} has {commas[0]!r} in column "{name}": {advice}')
+    form = facts.column.form if facts.column is not None else None
+    if form is not None and (advice := form.advice(facts.levels).replace("{", "{{").replace("}", "}}")):
+        odd = repr(next(level for level in facts.levels if form.advice([level])))
+        problem = f'{where(row) if odd == cell else form.file} has {odd} in column "{name}"'
+        raise KindError(problem, f"{advice}, or say {{category}} or {{ignore}}", name)
+    if form is None and (commas := [level for level in facts.levels if re.fullmatch(r"[-+]?\d+,\d+", level)]):
+        raise DataError(f'{where(row)} has {commas[0]!r} in column "{name}": turn it into a number if it is one')
     if facts.numbers and not (facts.words > facts.numbers and count > _LIKELY_LEVELS):  # a film may be called 1941
         problem = f'{where(row)} has {cell} in column "{name}", which also holds numbers'
         raise KindError(problem, "correct it, or say {category} or {ignore}", name)

@@ -76,8 +76,10 @@ class Column:
         if not self.has_levels:
             cells, wrong = column.as_numbers()
             if wrong is not None:
+                advice = column.form.advice([column.values[wrong]]) if column.form else ""
                 raise DataError(
                     f"{where(wrong)} has {column.shown(wrong)} in column {_quoted(self.name)}, not a number"
+                    + (advice and f": {advice}")
                 )
             if self.kind in ("poisson", "negative_binomial"):
                 self._require_counts(cells, where)

@@ -12,6 +12,7 @@ from wiseale.data.dataset import Dataset, Scaling
 from wiseale.data.defaults import make_dataset
 from wiseale.data.tables.blocks import Block, CellError, RawBlock, gather
 from wiseale.data.tables.columns import Selection, select
+from wiseale.data.tables.csv_form import Form
 from wiseale.data.tables.kinds import choose_counts, parse_kinds
 from wiseale.data.tables.mixed import encoded, learn_schema
 from wiseale.data.tables.schema import TableSchema, Unseen
@@ -20,6 +21,11 @@ from wiseale.errors import DataError
 
 class Reader(Protocol):
     """Reads the chosen columns of a table, block by block, in order."""
+
+    @property
+    def form(self) -> Form | None:
+        """How the table is written, where it is text."""
+        ...
 
     def __call__(self, chosen: Selection) -> Iterator[Block]:
         """The features as numbers; a cell that is missing or no number is refused with a :class:`CellError`."""
