@@ -74,5 +74,9 @@ class CollapseWarning(UserWarning):
     """A trained model's codes say next to nothing about the data; the message says what to try."""
 
 
+class IgnoredColumnsWarning(UserWarning):
+    """Columns of a data frame are not learned from; the message says which, why, and how to keep them."""
+
+
 class ReportedByAnotherRankError(WiseAleError):
     """Another rank reports the error to the user; this one ends with exit code 2 and prints nothing."""

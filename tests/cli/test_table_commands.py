@@ -60,9 +60,10 @@ def test_impute_fills_the_holes_and_copies_the_rest(trained, tmp_path, capsys):
 @pytest.mark.parametrize(("header", "separator"), [(True, ";"), (False, ";"), (True, "\t"), (True, "|"), (True, ",")])
 def test_an_imputed_table_is_written_like_the_one_it_fills(tmp_path, capsys, header, separator):
     """Separator, decimal mark and header; the result is read with the same settings."""
-    lines = [["mass", "size"]] if header else []
+    lines = [["", "mass", "size"]] if header else []
     for i in range(40):
         cells = [
+            str(i) if header else f"{i * i},5",
             f"{i % 3},25" if i % 5 != 2 else "NA",
             f"{i % 7},75" if i % 6 != 3 else "",
         ]
@@ -82,7 +83,7 @@ def test_an_imputed_table_is_written_like_the_one_it_fills(tmp_path, capsys, hea
         assert not any("." in cell for cell in new)
     again = load_path(spec.replace("x.csv", "filled.csv"))
     assert not np.isnan(again.train.x).any()
-    assert again.x_shape == (2,)
+    assert again.x_shape == (3 - header,)
 
 
 def test_samples_and_decoded_rows_are_tables_in_the_users_terms(trained, tmp_path, capsys):

@@ -88,7 +88,7 @@ def test_a_header_is_not_taken_for_numbers_nor_numbers_for_a_header(tmp_path: Pa
 
 
 def test_an_unnamed_column_must_be_chosen(tmp_path: Path) -> None:
-    path = written(tmp_path, ",a,b\n0,1,2\n1,3,4\n")  # a row number, as pandas writes it
+    path = written(tmp_path, ",a,b\n5,1,2\n6,3,4\n")
     assert "column 1 of sales.csv has no name" in line(path)
     assert load_path(f"{path}:drop=1").columns == ("a", "b")
     assert load_path(f"{path}:columns=1,b").columns == ("1", "b")

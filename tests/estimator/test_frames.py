@@ -12,7 +12,9 @@ from tests.cli.commands import run
 
 from wiseale import AutoEncoder, load
 from wiseale.data.source import load_path
+from wiseale.errors import IgnoredColumnsWarning
 
+pytestmark = pytest.mark.filterwarnings("ignore::wiseale.errors.IgnoredColumnsWarning")
 RNG = np.random.default_rng(3)
 N = 80
 
@@ -61,6 +63,28 @@ def test_kinds_are_decided_and_said(fitted):
     assert fitted.x_shape_ == (6,)
     assert fitted.transform(X).shape == (N, 2)
     assert np.isfinite(fitted.score_samples(X)).all()
+
+
+def test_columns_that_are_left_out_are_warned_of():
+    table = X[["id", "mass", "when"]]
+    said = r"columns not learned from: id \(an identifier or free text\); when \(dates\); to learn from one, say"
+    with pytest.warns(IgnoredColumnsWarning, match=said):
+        quick().fit(table)
+    with pytest.warns(
+        IgnoredColumnsWarning, match=r'column not learned from: when \(dates\); .* turn "when" into numbers'
+    ):
+        quick(column_kinds={"id": "ignore"}).fit(table)
+    numbers = pd.DataFrame({"n": range(N), "mass": RNG.normal(size=N), "year": range(1900, 1900 + N)})
+    with pytest.warns(IgnoredColumnsWarning, match=r'n \(row numbers\); .*={"n": "number"}; .*={"n": "ignore"}$'):
+        est = quick().fit(numbers)
+    assert "2 columns; ignored: n (row numbers)" in repr(est)
+    np.testing.assert_array_equal(est.transform(numbers), est.transform(numbers[["mass", "year"]]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert quick(column_kinds={"id": "ignore", "when": "ignore"}).fit(table).x_shape_ == (1,)
+        assert quick(column_kinds={"n": "number"}).fit(numbers).x_shape_ == (3,)
+        assert quick(column_kinds={"n": "ignore"}).fit(numbers).x_shape_ == (2,)
+        assert quick().fit(numbers.to_numpy()).x_shape_ == (3,)
 
 
 def test_answers_are_frames_of_the_same_columns_types_and_categories(fitted):

@@ -17,6 +17,7 @@ from wiseale import config
 from wiseale.data.dataset import Array, Dataset, Preset, Reading, Rows, Scaling
 from wiseale.data.fingerprint import fingerprint
 from wiseale.data.finite import row_blocks, some_rows
+from wiseale.data.tables.columns import list_ignored, quote_name
 from wiseale.errors import ConfigError
 
 if TYPE_CHECKING:  # likelihoods import torch, which finding out whether a path can be read does not need
@@ -54,6 +55,7 @@ def make_dataset(
     scaling: Scaling | None = None,
     sha256: str | None = None,
     table: TableSchema | None = None,
+    ignored: tuple[tuple[str, str], ...] = (),
 ) -> Dataset:
     """A dataset of checked observations, all of them training rows, with default settings.
 
@@ -78,6 +80,7 @@ def make_dataset(
         scaling: how x is standardised if the user says so; by default it follows the likelihood, see :func:`suit`.
         sha256: fingerprint of the content where it is known already.
         table: kinds of the columns, where x holds cells.
+        ignored: name of each column that is not learned from, and why, where there is no ``table`` to say it.
     """
     if table is not None:
         return _make_table(x, name, dict(factors or {}), columns, scaling, table)
@@ -92,6 +95,7 @@ def make_dataset(
         scaling=scaling or _default_scaling(x.shape[1:], config.build("likelihood", preset.likelihood)),
         scaling_follows_likelihood=scaling is None,
         columns=columns,
+        ignored=ignored,
     )
 
 
@@ -116,6 +120,7 @@ def _make_table(
         scaling=scaling or "columns",
         columns=columns,
         table=table,
+        ignored=table.ignored,
     )
 
 
@@ -232,12 +237,34 @@ def describe(dataset: Dataset) -> str:
     if len(shape) == 3:
         form = f"images of {form}, {shape[1]} by {shape[2]} pixels"
     scaling = {"none": "not standardised", "columns": "standardised by column", "global": "standardised as a whole"}
-    constant = constant_columns(dataset)
+    if constant := constant_columns(dataset):
+        form += f" ({constant})"
+    if dataset.table is None and dataset.ignored:
+        form += f"; ignored: {list_ignored(dataset.ignored)}"
+    form += _labels(dataset)
     likelihood = preset.likelihood.partition(":kinds=")[0]  # the kinds are said with the columns
     return (
-        f"{_count(len(dataset.train), 'row')}, {form}{f' ({constant})' if constant else ''}; network {preset.network}, "
+        f"{_count(len(dataset.train), 'row')}, {form}; network {preset.network}, "
         f"likelihood {likelihood}, latent dimension {preset.latent_dim}, {scaling[dataset.scaling]}"
     )
+
+
+def describe_columns(dataset: Dataset) -> str:
+    """What the named columns of a table were taken for and what was left out, in one line; empty for other data."""
+    from wiseale.data.tables.schema import Column, TableSchema
+
+    table = dataset.table
+    if table is None:
+        if all(name.isdecimal() for name in dataset.columns):
+            return ""
+        table = TableSchema(tuple(Column(name, "number") for name in dataset.columns), dataset.ignored)
+    return table.describe() + _labels(dataset)
+
+
+def _labels(dataset: Dataset) -> str:
+    """``; label: species`` of a table that has labels."""
+    names = [quote_name(name) for name in dataset.train.factors] if dataset.columns else []
+    return f"; label{'s' * (len(names) > 1)}: {', '.join(names)}" if names else ""
 
 
 def constant_columns(dataset: Dataset) -> str:
@@ -251,7 +278,7 @@ def constant_columns(dataset: Dataset) -> str:
         if not constant.any():
             return ""
     found = np.flatnonzero(constant)
-    names = ", ".join(dataset.columns[i] if dataset.columns else str(i) for i in found[:_LISTED])
+    names = ", ".join(quote_name(dataset.columns[i]) if dataset.columns else str(i) for i in found[:_LISTED])
     rest = (", …" if len(found) > _LISTED else "") + ("" if dataset.columns else " (counted from 0)")
     return f"{_count(len(found), 'constant column')}: {names}{rest}"
 

@@ -16,13 +16,13 @@ from sklearn.utils.validation import check_is_fitted
 from wiseale import config
 from wiseale.data.dataset import Array
 from wiseale.data.defaults import HELD_OUT
-from wiseale.errors import CollapseWarning
+from wiseale.errors import CollapseWarning, IgnoredColumnsWarning
 from wiseale.estimator.checks import ChecksInput
 from wiseale.estimator.exploring import explore
 from wiseale.estimator.fit import fit_array
 from wiseale.estimator.inputs import InvalidInputError, Standardize, as_seed, as_value_error, from_torch, scores
 from wiseale.estimator.notebook import history_svg
-from wiseale.estimator.tables import cell_frame, write_cells, write_filled
+from wiseale.estimator.tables import cell_frame, ignored_message, write_cells, write_filled
 from wiseale.models.imputation import draw, impute
 from wiseale.models.inference import Codec, Numbers
 from wiseale.models.model_file import refuse_to_replace, save_model
@@ -135,6 +135,8 @@ class AutoEncoder(ChecksInput, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         self.n_epochs_ = len(fitted.history)
         self.best_epoch_: int | None = fitted.best_epoch
         self.seed_ = fitted.chosen.seed
+        if cells is not None and (told := ignored_message(cells.schema)):
+            warnings.warn(told, IgnoredColumnsWarning, stacklevel=2)
         if fitted.collapse:
             warnings.warn(fitted.collapse, CollapseWarning, stacklevel=2)
         return self

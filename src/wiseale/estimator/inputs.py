@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ from wiseale import config
 from wiseale.config import Settings
 from wiseale.data.tables.kind_error import KindError
 from wiseale.errors import ConfigError, DataError
+from wiseale.estimator.tables import said_in_python
 from wiseale.models.inference import has_elbo
 from wiseale.objectives import make_objective
 
@@ -32,13 +32,9 @@ def as_value_error() -> Iterator[None]:
     try:
         yield
     except KindError as error:
-        raise InvalidInputError(error.message(_said_in_python)) from None
+        raise InvalidInputError(error.message(said_in_python)) from None
     except (ConfigError, DataError) as error:
         raise InvalidInputError(str(error)) from None
-
-
-def _said_in_python(name: str, kind: str) -> str:
-    return f"column_kinds={json.dumps({name: kind}, ensure_ascii=False)}"
 
 
 def as_spec(kind: str, value: Any) -> str:

@@ -38,7 +38,7 @@ class RawColumn:
     boolean: bool = False
     categories: tuple[Any, ...] | None = None
     ordered: bool = False
-    holds: Literal["", "dates", "nested values"] = ""
+    holds: Literal["", "dates", "durations", "nested values"] = ""
     form: Form | None = None
 
     def __len__(self) -> int:
