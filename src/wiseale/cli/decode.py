@@ -17,7 +17,7 @@ from wiseale.cli.places import MODEL
 def command(model: Path, codes: str, out: Path) -> int:
     """Decode CODES with a trained MODEL and write the result, in the units of its training data.
 
-    CODES is a file that `wiseale embed` wrote, or any table of as many columns as the codes have.
+    CODES is a file that `wiseale embed` wrote (columns z1, z2, ...), or any table of as many columns under other names.
     """
     from wiseale.cli.progress import loading_bar
     from wiseale.models.files import decode, open_codes, refuse_overwriting

@@ -60,7 +60,7 @@ def command(
 ) -> int:
     """Write the codes of DATA under a trained MODEL, which may be a run or a model directory.
 
-    Codes are posterior means: columns z0, z1, ... of a table, or the array "codes". Rows are read and written block by
+    Codes are posterior means: columns z1, z2, ... of a table, or the array "codes". Rows are read and written block by
     block. The error is the mean squared error of a row in standardised units. DATA may be a pattern of files in quotes,
     such as 'shards/*.parquet': OUT is then a folder with a file for each, and a later call does what is missing.
     """

@@ -48,12 +48,14 @@ class RowStream:
         x_shape: shape of one observation.
         n: number of rows; None where it is known only after reading to the end.
         blocks: reads from the start: arrays (rows, *x_shape), float32, float64 or uint8, every value finite.
+        columns: names of a table's columns; empty for other files.
     """
 
     name: str
     x_shape: tuple[int, ...]
     n: int | None
     blocks: Callable[[], Iterator[Array]]
+    columns: tuple[str, ...] = ()
 
     def require(self, x_shape: tuple[int, ...]) -> RowStream:
         """This stream; an error if its rows have another shape."""
@@ -117,7 +119,7 @@ def _table_rows(reader: TableFile, path: Path, columns: tuple[str, ...]) -> RowS
             f'column {differ + 1} chosen from {path.name} is "{found[differ]}", '
             f'the model was trained on "{columns[differ]}" there: choose the same columns in the same order'
         )
-    return RowStream(path.name, (len(found),), None, lambda: _table_blocks(chosen, read))
+    return RowStream(path.name, (len(found),), None, lambda: _table_blocks(chosen, read), found)
 
 
 def _table_blocks(chosen: Selection, read: Reader) -> Iterator[Array]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,7 @@ def embed(
     if sigma and not codec.model_config.stochastic:
         raise DataError(f"{codec.model_config.objective} has a deterministic encoder without sigma: leave out --sigma")
     fields = [Field("codes", (d_z,), _CODES, code_names(d_z))]
-    fields += [Field("sigma", (d_z,), _CODES, tuple(f"sigma{k}" for k in range(d_z)))] if sigma else []
+    fields += [Field("sigma", (d_z,), _CODES, sigma_names(d_z))] if sigma else []
     fields += [Field("error", (), _CODES, ("error",))] if error else []
     rows.require(codec.model.x_shape)
     with ArrayOutput(out, fields) as output:
@@ -74,7 +75,7 @@ def open_codes(codec: Codec, spec: str) -> RowStream:
             rows = open_rows(spec)
         except DataError:
             raise named from None
-        if rows.x_shape != (d_z,):
+        if rows.x_shape != (d_z,) or any(re.fullmatch(r"z\d+", name) for name in rows.columns):
             raise named from None
     if rows.x_shape != (d_z,):
         raise DataError(f"{rows.name} has rows of shape {rows.x_shape}, but codes have {d_z} columns")
@@ -160,8 +161,13 @@ def _objects(values: Sequence[Any]) -> npt.NDArray[np.object_]:
 
 
 def code_names(latent_dim: int) -> tuple[str, ...]:
-    """The names of the code columns in a table: z0, z1, ..., one for each dimension."""
-    return tuple(f"z{k}" for k in range(latent_dim))
+    """The names of the code columns in a table: z1, z2, ..., one for each dimension, as in figures and the explorer."""
+    return tuple(f"z{k}" for k in range(1, latent_dim + 1))
+
+
+def sigma_names(latent_dim: int) -> tuple[str, ...]:
+    """The names of the columns of posterior standard deviations: sigma1, sigma2, ...."""
+    return tuple(f"sigma{k}" for k in range(1, latent_dim + 1))
 
 
 def refuse_overwriting(out: Path, data: str) -> None:
