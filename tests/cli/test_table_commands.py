@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tests.cli.commands import run
 
-from wiseale.data.source import load_path
+from wiseale.data.source import load_path, read_alike
 
 RNG = np.random.default_rng(8)
 COLOURS = ["red", "green, dark", "blue"]
@@ -111,6 +111,77 @@ def test_levels_and_formats_that_do_not_fit_are_one_line(trained, tmp_path, caps
     assert run(capsys, *embed, "--unseen", "missing")[0] == 0
     code, _, errors = run(capsys, "impute", trained / "run", trained / "x.csv", "-o", tmp_path / "x.npy")
     assert (code, "use .csv or .parquet" in errors) == (2, True)
+
+
+def test_further_files_are_read_as_the_runs_own_was(tmp_path, capsys):
+    def written(name, mark=","):
+        rows = [(f"{i % 3}.25", f"{RNG.normal():.2f}", f"{RNG.normal():.2f}") for i in range(30)]
+        text = "\n".join(["a;b;c", *(";".join(row) for row in rows)]) + "\n"
+        (tmp_path / name).write_text(text.replace(".", mark))
+        return tmp_path / name
+
+    options = ("--max-epochs", 1, "--network", "mlp:hidden=8", "--threads", 1, "--no-figures")
+    train = written("x.csv")
+    assert run(capsys, "train", f"{train}:decimal=comma", *options, "--out", tmp_path / "run")[0] == 0
+    other, points = written("other.csv"), written("points.csv", ".")
+    for spec in (other, f"{points}:decimal=point"):
+        code, _, errors = run(capsys, "embed", tmp_path / "run", spec, "-o", tmp_path / "codes.npy")
+        assert code == 0, errors
+        code, _, errors = run(capsys, "impute", tmp_path / "run", spec, "-o", tmp_path / "filled.csv")
+        assert code == 0, errors
+        code, _, errors = run(capsys, "evaluate", tmp_path / "run", "--data", spec)
+        assert code == 0, errors
+        assert run(capsys, "explore", tmp_path / "run", "--data", spec, "--html", tmp_path / "page.html")[0] == 0
+    code, _, errors = run(capsys, "embed", tmp_path / "run", f"{tmp_path}/o*.csv", "-o", tmp_path / "codes")
+    assert (code, len(np.load(tmp_path / "codes" / "other.npy"))) == (0, 30), errors
+    code, _, errors = run(capsys, "embed", tmp_path / "run", points, "-o", tmp_path / "codes.npy")
+    assert (code, "write points.csv:decimal=point if that is a number" in errors) == (2, True)
+    code, _, errors = run(capsys, "embed", tmp_path / "run" / "model", other, "-o", tmp_path / "codes.npy")
+    assert (code, "write other.csv:decimal=comma if that is a number" in errors) == (2, True)
+
+
+def test_reading_alike_keeps_what_is_said():
+    before = "/data/x.csv:decimal=comma,header=false,columns=a,b,kinds=c:label"
+    assert read_alike("y.csv", before) == "y.csv:decimal=comma,header=false"
+    assert read_alike("y.csv:decimal=point", before) == "y.csv:decimal=point,header=false"
+    assert read_alike("s/*.csv:labels=d", before) == "s/*.csv:labels=d,decimal=comma,header=false"
+    assert read_alike("y.tsv", before) == "y.tsv"
+    assert read_alike("sine:n=20", before) == "sine:n=20"
+    assert read_alike("y.csv", "sine:n=20") == read_alike("y.csv", "") == "y.csv"
+    assert read_alike("y.npy", "x.npy:channels=last") == "y.npy:channels=last"
+
+
+def test_evaluate_takes_the_columns_of_the_model_from_other_tables(tmp_path, capsys):
+    def written(name, n, first):
+        rows = [f"{first + i},{RNG.normal():.3f},{RNG.normal():.3f},x" for i in range(n)]
+        (tmp_path / name).write_text("\n".join(["id,a,b,note", *rows]) + "\n")
+        return tmp_path / name
+
+    options = ("--max-epochs", 1, "--network", "mlp:hidden=8", "--threads", 1, "--no-figures")
+    train = written("x.csv", 40, 1)
+    code, said, errors = run(capsys, "train", train, "--columns", "note:ignore", *options, "--out", tmp_path / "run")
+    assert code == 0, errors
+    assert "columns: 2 numbers (a, b); ignored: id (row numbers); note (as you said); to colour" in said
+    few = written("few.csv", 5, 300)
+    code, said, errors = run(capsys, "evaluate", tmp_path / "run", "--data", few)
+    assert (code, "5 rows" in said) == (0, True), errors
+    few.write_text(few.read_text().replace(",x", ",x", 1).replace("300,", "300,one", 1))
+    code, said, errors = run(capsys, "evaluate", tmp_path / "run", "--data", few)
+    assert (code, "few.csv" in errors and "\n" not in errors.strip()) == (2, True), errors
+
+
+def test_unseen_levels_can_be_said_with_the_file(trained, tmp_path, capsys):
+    (tmp_path / "other.csv").write_text((trained / "x.csv").read_text().replace("red", "purple"))
+    for spec in (f"{tmp_path}/other.csv:unseen=missing", f"{tmp_path}/o*r.csv:unseen=missing"):
+        out = tmp_path / ("codes" if "*" in spec else "codes.csv")
+        code, _, errors = run(capsys, "embed", trained / "run", spec, "-o", out)
+        assert code == 0, errors
+    spec = f"{tmp_path}/other.csv:unseen=missing"
+    assert run(capsys, "impute", trained / "run", spec, "-o", tmp_path / "filled.csv")[0] == 0
+    assert run(capsys, "evaluate", trained / "run", "--data", spec)[0] == 0
+    refused = ("embed", trained / "run", spec, "--unseen", "error", "-o", tmp_path / "codes.csv")
+    code, _, errors = run(capsys, *refused)
+    assert (code, "which training did not see" in errors) == (2, True)
 
 
 def test_evaluate_on_other_rows_uses_the_models_levels(trained, tmp_path, capsys):

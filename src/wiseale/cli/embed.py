@@ -61,11 +61,16 @@ def command(
     """Write the codes of DATA under a trained MODEL, which may be a run or a model directory.
 
     Codes are posterior means: columns z1, z2, ... of a table, or the array "codes". Rows are read and written block by
-    block. The error is the mean squared error of a row in standardised units. DATA may be a pattern of files in quotes,
+    block. A file is read as the run's own was (decimal mark, separator, header), unless DATA says otherwise.
+
+    The error is the mean squared error of a row in standardised units. DATA may be a pattern of files in quotes,
     such as 'shards/*.parquet': OUT is then a folder with a file for each, and a later call does what is missing.
     """
+    from wiseale.data.source import read_alike
     from wiseale.models.archive import is_pattern, make_request
+    from wiseale.runs.directory import data_of
 
+    data = read_alike(data, data_of(model))
     if is_pattern(data):
         request = make_request(model, sigma=sigma, error=error, unseen=unseen)  # type: ignore[arg-type]
         return _archive(request, data, out, cluster, suffix)

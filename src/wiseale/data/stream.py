@@ -13,6 +13,7 @@ from typing import IO
 
 import numpy as np
 
+from wiseale.config import parse_spec
 from wiseale.data import is_path, load_dataset
 from wiseale.data.arrays import (
     ArrayFile,
@@ -89,7 +90,7 @@ def open_rows(
             return _array_rows(reader, path, array, missing=table is not None)
         if isinstance(reader, TableFile):
             if table is not None:
-                return cell_stream(reader, path, table, unseen).rows()
+                return cell_stream(reader, path, table, unseen or said_unseen(settings)).rows()
             return _table_rows(reader, path, columns)
     dataset = load_dataset(spec, data_root, progress, training=False)
     rows = dataset.test if split == "test" else dataset.train
@@ -170,6 +171,11 @@ class CellStream:
             None,
             lambda: (block.values for block, _ in alone.blocks()),
         )
+
+
+def said_unseen(settings: str) -> Unseen | None:
+    """What a file's settings say of levels that training did not see; None where they say nothing."""
+    return parse_spec(f":{settings}")[1].get("unseen")  # type: ignore[return-value]
 
 
 def cell_stream(reader: TableFile, path: Path, table: TableSchema, unseen: Unseen | None = None) -> CellStream:

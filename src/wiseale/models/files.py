@@ -13,7 +13,7 @@ import numpy.typing as npt
 from wiseale.data.array_output import ArrayOutput, Field
 from wiseale.data.dataset import Array
 from wiseale.data.source import file_reader, split_path
-from wiseale.data.stream import CellStream, RowStream, cell_stream, open_rows
+from wiseale.data.stream import CellStream, RowStream, cell_stream, open_rows, said_unseen
 from wiseale.data.tables.columns import counted_names
 from wiseale.data.tables.schema import Column, TableSchema, Unseen
 from wiseale.data.tables.table import TableFile
@@ -62,7 +62,7 @@ def open_cells(codec: Codec, spec: str, unseen: Unseen | None = None) -> CellStr
     if table is None:
         names = made_of.columns or counted_names(made_of.x_shape[0])
         table = TableSchema(tuple(Column(name, "number") for name in names))
-    return cell_stream(reader, path, table, unseen)
+    return cell_stream(reader, path, table, unseen or said_unseen(settings))
 
 
 def open_codes(codec: Codec, spec: str) -> RowStream:

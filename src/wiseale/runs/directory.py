@@ -47,6 +47,11 @@ R = TypeVar("R", bound=Record)
 E = TypeVar("E", EpochRecord, EpochTiming)
 
 
+def data_of(path: Path) -> str:
+    """The data argument that the run at this path was trained on; empty where it is a model without a run."""
+    return RunDirectory.open(path).read_record().settings.data if (path / "model").is_dir() else ""
+
+
 class RunDirectory:
     """The paths of a run's files, and the records in them."""
 
