@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 import os
 import warnings
 from pathlib import Path
@@ -234,8 +235,8 @@ class AutoEncoder(ChecksInput, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         Without a ``random_state`` the seed of training is used: calls with one n return the same.
         """
         check_is_fitted(self)
-        if n_samples < 1:
-            raise ValueError(f"n_samples must be at least 1, got {n_samples}")
+        if not isinstance(n_samples, numbers.Integral) or n_samples < 1:
+            raise ValueError(f"n_samples must be a whole number of at least 1, got {n_samples!r}")
         seed = self.seed_ if random_state is None else as_seed(random_state)
         drawn = np.concatenate(list(self._codec.sample(n_samples, seed, noise=noise)))
         return write_cells(self._codec.model_config.table, drawn)

@@ -71,7 +71,7 @@ def fit_array(
     """
     table = cells.schema if cells is not None and cells.x is not None else None
     ignored = cells.schema.ignored if cells is not None else ()
-    x = x if table is not None else observations(x, "X", channels="first")
+    x = x if table is not None else observations(x, "X", columns=columns)
     scaling = None if standardize == "auto" else standardize
     dataset = make_dataset(x, "X", columns=columns, scaling=scaling, table=table, ignored=ignored)
     used = {name: getattr(asked, name) for name in ("network", "likelihood", "latent_dim") if getattr(asked, name)}
