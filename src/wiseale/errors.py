@@ -6,6 +6,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 
+def counted(n: int, thing: str) -> str:
+    """A number of things in words.
+
+    >>> counted(1, "row"), counted(1200, "row")
+    ('1 row', '1,200 rows')
+    """
+    return f"{n:,} {thing}{'' if n == 1 else 's'}"
+
+
 class WiseAleError(Exception):
     """An error the user can repair: the message says what is wrong, where, and what to do."""
 

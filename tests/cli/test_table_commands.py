@@ -170,6 +170,21 @@ def test_evaluate_takes_the_columns_of_the_model_from_other_tables(tmp_path, cap
     assert (code, "few.csv" in errors and "\n" not in errors.strip()) == (2, True), errors
 
 
+@pytest.mark.parametrize("command", ["evaluate", "resume"])
+def test_commands_that_need_a_run_say_so_of_a_model(trained, capsys, command):
+    for model in ("zoo:mnist-wise_ale", trained / "run" / "model"):
+        code, _, errors = run(capsys, command, model)
+        assert (code, f"{model} is a model without its run" in errors, errors.count("\n")) == (2, True, 1), errors
+
+
+def test_one_row_is_not_called_rows(trained, tmp_path, capsys):
+    write(tmp_path / "one.csv", 1)
+    code, said, _ = run(capsys, "embed", trained / "run", tmp_path / "one.csv", "-o", tmp_path / "c.csv")
+    assert (code, said.startswith("1 row, ")) == (0, True)
+    code, said, _ = run(capsys, "decode", trained / "run", tmp_path / "c.csv", "-o", tmp_path / "x.csv")
+    assert (code, said.startswith("1 row of shape")) == (0, True)
+
+
 def test_unseen_levels_can_be_said_with_the_file(trained, tmp_path, capsys):
     (tmp_path / "other.csv").write_text((trained / "x.csv").read_text().replace("red", "purple"))
     for spec in (f"{tmp_path}/other.csv:unseen=missing", f"{tmp_path}/o*r.csv:unseen=missing"):

@@ -8,6 +8,7 @@ import click
 
 from wiseale.cli.embed import OUT
 from wiseale.cli.places import MODEL
+from wiseale.errors import counted
 
 
 @click.command()
@@ -28,5 +29,5 @@ def command(model: Path, codes: str, out: Path) -> int:
     refuse_overwriting(out, codes)
     with loading_bar("decoding") as progress:
         n = decode(codec, rows, out, progress=progress)
-    print(f"{n:,} rows of shape {codec.model.x_shape}: {out}")
+    print(f"{counted(n, 'row')} of shape {codec.model.x_shape}: {out}")
     return 0

@@ -10,7 +10,7 @@ import click
 from wiseale.cli.data_argument import DATA
 from wiseale.cli.options import cluster_option, spelled_as_options
 from wiseale.cli.places import MODEL
-from wiseale.errors import ConfigError
+from wiseale.errors import ConfigError, counted
 
 if TYPE_CHECKING:
     from wiseale.models.archive import Request
@@ -98,7 +98,7 @@ def command(
     refuse_overwriting(out, data)
     with loading_bar("embedding") as progress:
         n = embed(codec, rows, out, sigma=sigma, error=error, progress=progress)
-    print(f"{n:,} rows, {codec.model.latent_dim} codes each: {out}")
+    print(f"{counted(n, 'row')}, {counted(codec.model.latent_dim, 'code')} each: {out}")
     return 0
 
 
@@ -121,5 +121,6 @@ def _archive(request: Request, data: str, out: Path, cluster: str | None, suffix
     for shard, reason in made.failures:
         print(f"{shard.data} failed: {reason}")
     here = len(shards) - made.before - len(made.failures)
-    print(f"{here} of {len(shards)} files, {made.rows:,} rows: {out} ({made.before} were there before)")
+    done = f"{here} of {counted(len(shards), 'file')}, {counted(made.rows, 'row')}"
+    print(f"{done}: {out} ({made.before} were there before)")
     return 1 if made.failures else 0

@@ -8,6 +8,7 @@ import click
 
 from wiseale.cli.embed import UNSEEN
 from wiseale.cli.places import MODEL
+from wiseale.errors import counted
 
 
 @click.command()
@@ -34,5 +35,5 @@ def command(model: Path, data: str, out: Path, unseen: str | None) -> int:
     refuse_overwriting(out, data)
     with loading_bar("imputing") as progress:
         filled = impute(codec, cells, out, progress=progress)
-    print(f"{filled:,} missing cell{'' if filled == 1 else 's'} filled: {out}")
+    print(f"{counted(filled, 'missing cell')} filled: {out}")
     return 0

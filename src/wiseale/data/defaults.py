@@ -18,7 +18,7 @@ from wiseale.data.dataset import Array, Dataset, Preset, Reading, Rows, Scaling
 from wiseale.data.fingerprint import fingerprint
 from wiseale.data.finite import row_blocks, some_rows
 from wiseale.data.tables.columns import list_ignored, quote_name
-from wiseale.errors import ConfigError
+from wiseale.errors import ConfigError, counted
 
 if TYPE_CHECKING:  # likelihoods import torch, which finding out whether a path can be read does not need
     from wiseale.data.tables.schema import TableSchema
@@ -228,12 +228,12 @@ def choose_length(
 def describe(dataset: Dataset) -> str:
     """What people's own data was taken for and what was chosen for it, in one line."""
     preset, shape = dataset.preset, dataset.x_shape
-    form = _count(shape[0], "column" if len(shape) == 1 else "channel")
+    form = counted(shape[0], "column" if len(shape) == 1 else "channel")
     if dataset.table is not None:
         holes = int(sum(np.isnan(dataset.train.x[part]).sum() for part in row_blocks(dataset.train.x)))
-        form += f": {dataset.table.describe()}; {_count(holes, 'missing cell')}"
+        form += f": {dataset.table.describe()}; {counted(holes, 'missing cell')}"
     if len(shape) == 2:
-        form = f"signals of {form} and {_count(shape[1], 'sample')}"
+        form = f"signals of {form} and {counted(shape[1], 'sample')}"
     if len(shape) == 3:
         form = f"images of {form}, {shape[1]} by {shape[2]} pixels"
     scaling = {"none": "not standardised", "columns": "standardised by column", "global": "standardised as a whole"}
@@ -244,7 +244,7 @@ def describe(dataset: Dataset) -> str:
     form += _labels(dataset)
     likelihood = preset.likelihood.partition(":kinds=")[0]  # the kinds are said with the columns
     return (
-        f"{_count(len(dataset.train), 'row')}, {form}; network {preset.network}, "
+        f"{counted(len(dataset.train), 'row')}, {form}; network {preset.network}, "
         f"likelihood {likelihood}, latent dimension {preset.latent_dim}, {scaling[dataset.scaling]}"
     )
 
@@ -280,7 +280,7 @@ def constant_columns(dataset: Dataset) -> str:
     found = np.flatnonzero(constant)
     names = ", ".join(quote_name(dataset.columns[i]) if dataset.columns else str(i) for i in found[:_LISTED])
     rest = (", …" if len(found) > _LISTED else "") + ("" if dataset.columns else " (counted from 0)")
-    return f"{_count(len(found), 'constant column')}: {names}{rest}"
+    return f"{counted(len(found), 'constant column')}: {names}{rest}"
 
 
 def _default_scaling(x_shape: tuple[int, ...], family: LikelihoodFamily) -> Scaling:
@@ -292,7 +292,3 @@ def _holds_only(x: Array, low: int, high: int) -> bool:
     """Whether every value is one of the two; of a set above 64 GiB, whether every value of some rows is."""
     x = some_rows(x)
     return all(bool(((x[rows] == low) | (x[rows] == high)).all()) for rows in row_blocks(x))
-
-
-def _count(n: int, thing: str) -> str:
-    return f"{n:,} {thing}{'' if n == 1 else 's'}"

@@ -16,7 +16,7 @@ from wiseale.data.dataset import Array
 from wiseale.data.tables.kind_error import KindError
 from wiseale.data.tables.raw import RawColumn, as_word
 from wiseale.data.tables.schema import Column, Level, TableSchema
-from wiseale.errors import ConfigError, DataError
+from wiseale.errors import ConfigError, DataError, counted
 
 Asked = Literal["number", "binary", "category", "count", "label", "ignore"]
 """Kinds a user can ask for; whether a count is Poisson or negative binomial is decided from the data."""
@@ -234,7 +234,7 @@ def _as_levels(made: Column, facts: Facts, asked: Asked) -> Column:
         problem = f'column "{made.name}" has more than {MOST_LEVELS:,} levels'
         raise KindError(problem, "say {ignore}, or merge levels", made.name)
     if asked == "binary" and len(levels) != 2:
-        problem = f'column "{made.name}" has {len(levels)} levels, and binary needs 2'
+        problem = f'column "{made.name}" has {counted(len(levels), "level")}, and binary needs 2'
         raise KindError(problem, "say {category}", made.name)
     return replace(made, kind="binary" if asked == "binary" else "category", levels=levels, whole=False)
 

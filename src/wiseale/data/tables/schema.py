@@ -19,7 +19,7 @@ from wiseale.data.dataset import Array
 from wiseale.data.tables.columns import list_ignored, quote_name
 from wiseale.data.tables.kind_error import KindError
 from wiseale.data.tables.raw import RawColumn
-from wiseale.errors import DataError
+from wiseale.errors import DataError, counted
 from wiseale.registry import did_you_mean
 
 Kind = Literal["number", "binary", "category", "poisson", "negative_binomial"]
@@ -204,8 +204,7 @@ class TableSchema:
         named = {"poisson": "count", "negative_binomial": "count", "category": "category", "binary": "binary column"}
         groups: dict[str, list[str]] = {}
         for column in self.columns:
-            count = len(column.levels)
-            levels = f": {count} level{'s' * (count != 1)}" if column.kind == "category" else ""
+            levels = f": {counted(len(column.levels), 'level')}" if column.kind == "category" else ""
             groups.setdefault(named.get(column.kind, "number"), []).append(f"{quote_name(column.name)}{levels}")
         shown = []
         for kind, names in groups.items():
