@@ -75,7 +75,9 @@ def test_columns_that_are_left_out_are_warned_of():
     ):
         quick(column_kinds={"id": "ignore"}).fit(table)
     numbers = pd.DataFrame({"n": range(N), "mass": RNG.normal(size=N), "year": range(1900, 1900 + N)})
-    with pytest.warns(IgnoredColumnsWarning, match=r'n \(row numbers\); .*={"n": "number"}; .*={"n": "ignore"}$'):
+    with pytest.warns(
+        IgnoredColumnsWarning, match=r'n \(row numbers\); to learn from it, .*={"n": "number"}; .*={"n": "ignore"}$'
+    ):
         est = quick().fit(numbers)
     assert "2 columns; ignored: n (row numbers)" in repr(est)
     np.testing.assert_array_equal(est.transform(numbers), est.transform(numbers[["mass", "year"]]))

@@ -34,7 +34,7 @@ def as_value_error() -> Iterator[None]:
     try:
         yield
     except KindError as error:
-        raise InvalidInputError(error.message(said_in_python)) from None
+        raise InvalidInputError(error.message(lambda name, kind: said_in_python({name: kind}))) from None
     except ChannelsError as error:
         raise InvalidInputError(error.in_python()) from None
     except (ConfigError, DataError) as error:

@@ -21,6 +21,8 @@ from wiseale.data.tables.schema import Column, TableSchema, Unseen
 from wiseale.errors import DataError
 from wiseale.registry import did_you_mean
 
+_SAID = 5  # columns that a message says kinds of
+
 
 @dataclass(frozen=True)
 class Cells:
@@ -72,17 +74,18 @@ def ignored_message(schema: TableSchema) -> str:
     name, reason = ignored[0]
     as_it_is = reason not in ("dates", "durations")
     kind = "number" if reason.startswith(ROW_NUMBERS) else "category"
-    keep = said_in_python(name, kind) if as_it_is else f'turn "{name}" into numbers'
-    plural = "s" * (len(ignored) > 1)
+    keep = f"say {said_in_python({name: kind})}" if as_it_is else f'turn "{name}" into numbers'
+    columns, one, them = ("column", "it", "it") if len(ignored) == 1 else ("columns", "one", "them")
+    ignore = said_in_python({name: "ignore" for name, _ in ignored[:_SAID]}) + " …" * (len(ignored) > _SAID)
     return (
-        f"column{plural} not learned from: {list_ignored(ignored)}; to learn from one, {'say ' * as_it_is}{keep}; "
-        f"to leave it out without this warning, say {said_in_python(name, 'ignore')}"
+        f"{columns} not learned from: {list_ignored(ignored)}; to learn from {one}, {keep}; "
+        f"to leave {them} out without this warning, say {ignore}"
     )
 
 
-def said_in_python(name: str, kind: str) -> str:
-    """A column and its kind as an argument: ``column_kinds={"id": "ignore"}``."""
-    return f"column_kinds={json.dumps({name: kind}, ensure_ascii=False)}"
+def said_in_python(kinds: Mapping[str, str]) -> str:
+    """Columns and their kinds as an argument: ``column_kinds={"id": "ignore"}``."""
+    return f"column_kinds={json.dumps(dict(kinds), ensure_ascii=False)}"
 
 
 def pick(X: Any, names: tuple[str, ...]) -> Any:
