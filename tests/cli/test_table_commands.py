@@ -165,6 +165,7 @@ def test_evaluate_takes_the_columns_of_the_model_from_other_tables(tmp_path, cap
     few = written("few.csv", 5, 300)
     code, said, errors = run(capsys, "evaluate", tmp_path / "run", "--data", few)
     assert (code, "5 rows" in said) == (0, True), errors
+    assert run(capsys, "evaluate", tmp_path / "run", "--data", f"{train}:kinds=note:ignore")[0] == 0
     few.write_text(few.read_text().replace(",x", ",x", 1).replace("300,", "300,one", 1))
     code, said, errors = run(capsys, "evaluate", tmp_path / "run", "--data", few)
     assert (code, "few.csv" in errors and "\n" not in errors.strip()) == (2, True), errors

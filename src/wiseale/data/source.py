@@ -58,7 +58,7 @@ def load_path(
     if path.is_dir() or path.suffix.lower() == ".zip":
         return load_images(path, parse_spec(f":{settings}")[1], progress, training=training)
     source = file_reader(path, settings)
-    if columns and isinstance(source, TableFile) and not source.columns and not source.drop:
+    if columns and isinstance(source, TableFile) and not (source.columns or source.drop or source.kinds):
         source = replace(source, columns=columns)
     return source.load(path, f"{path}:{settings}" if settings else str(path), training=training)
 

@@ -16,6 +16,7 @@ _SEPARATORS = {"tab": "\t", "semicolon": ";", "bar": "|", "comma": ","}  # the r
 _SAMPLE = 1 << 16  # characters looked at, and the rest of the line
 _LEAST_LINES = 2  # a wide table's first line may be longer than the sample, and the second tells whether it is a header
 _LONGEST_LINE = 1 << 26
+_LONGEST_NUMBER = 40  # characters: matching takes time that grows with their square
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,8 @@ class Form:
         'write 8008, without thousands separators, if that is a number'
         """
         mark, other = (".", ",") if self.decimal == "point" else (",", ".")
-        found = [cell for cell in cells if re.fullmatch(rf"[-+]?[\d{mark}{other}]*\{other}\d+[\d{mark}{other}]*", cell)]
+        numeric = re.compile(rf"[-+]?[\d{mark}{other}]*\{other}\d+[\d{mark}{other}]*")
+        found = [cell for cell in cells if len(cell) <= _LONGEST_NUMBER and numeric.fullmatch(cell)]
         if not found:
             return ""
         grouped = re.compile(rf"[-+]?[1-9]\d{{0,2}}(\{other}\d{{3}})+(\{mark}\d*)?")
