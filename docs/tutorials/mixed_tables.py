@@ -26,11 +26,13 @@ print("missing:", cars.isna().sum()[lambda counts: counts > 0].to_dict())
 
 # %%
 # Every column gets a kind: numbers, categories, counts, columns of two values. A fitted estimator says what it took
-# each column for, and which it does not learn from and why: here names that hardly repeat, and dates. Where the guess
-# is not yours, say so: the number of cylinders is 3, 4, 5, 6 or 8, and an engine of 5.2 cylinders does not exist, so it
-# becomes a category. (40 epochs keep this page quick; without ``max_epochs`` training goes on as long as it helps.)
+# each column for, and ``fit`` warns of those that it does not learn from: here it would be the names, which hardly
+# repeat, and the dates, so they are ignored on purpose. Where the guess is not yours, say so too: the number of
+# cylinders is 3, 4, 5, 6 or 8, and an engine of 5.2 cylinders does not exist, so it becomes a category. (40 epochs keep
+# this page quick; without ``max_epochs`` training goes on as long as it helps.)
 
-settings = {"latent_dim": 3, "max_epochs": 40, "lr": 2e-3, "random_state": 0, "column_kinds": {"Cylinders": "category"}}
+kinds = {"Cylinders": "category", "Name": "ignore", "Year": "ignore"}
+settings = {"latent_dim": 3, "max_epochs": 40, "lr": 2e-3, "random_state": 0, "column_kinds": kinds}
 est = AutoEncoder(**settings).fit(cars)
 print(est)
 codes = est.transform(cars)  # (406, 3): every car has a code, whichever of its cells are missing

@@ -118,7 +118,7 @@ def _read(value: Any, hint: Any) -> Any:
     if typing.get_origin(hint) is Literal:
         return value if value in typing.get_args(hint) and isinstance(value, str) else _NOT_READ
     if typing.get_origin(hint) is tuple:
-        items = value.split(",") if isinstance(value, str) else value if isinstance(value, list | tuple) else [value]
+        items = _split_list(value) if isinstance(value, str) else value if isinstance(value, list | tuple) else [value]
         read = tuple(_read(item, typing.get_args(hint)[0]) for item in items)
         return _NOT_READ if any(item is _NOT_READ for item in read) else read
     if hint is bool:
@@ -160,13 +160,51 @@ def _describe(hint: Any) -> str:
     return {type(None): "none", bool: "true or false", int: "a whole number", float: "a number", str: "text"}[hint]
 
 
+def split_items(text: str, separator: str = ",") -> list[str]:
+    """The text cut at separators outside double quotes; at all of them where a quote is not closed.
+
+    >>> split_items('"bill,len":number,id:ignore')
+    ['"bill,len":number', 'id:ignore']
+    """
+    items, quoted = [""], False
+    for letter in text:
+        quoted ^= letter == '"'
+        if letter == separator and not quoted:
+            items.append("")
+        else:
+            items[-1] += letter
+    return text.split(separator) if quoted else items
+
+
+def quote(text: str) -> str:
+    """Text in double quotes, as CSV files write it."""
+    return '"' + text.replace('"', '""') + '"'
+
+
+def unquote(text: str) -> str:
+    """Text without the double quotes around it, if it has any.
+
+    >>> unquote('"bill,len"'), unquote("mass")
+    ('bill,len', 'mass')
+    """
+    quoted = len(text) > 1 and text[0] == text[-1] == '"'
+    return text[1:-1].replace('""', '"') if quoted else text
+
+
+def _split_list(text: str) -> list[str]:
+    return [unquote(item) for item in split_items(text)]
+
+
 def parse_spec(text: str) -> tuple[str, dict[str, str]]:
-    """Split ``name:key=value,key=value``; an item without ``=`` continues the value before (``mlp:hidden=512,256``)."""
+    """Split ``name:key=value,key=value``; an item without ``=`` continues the value before (``mlp:hidden=512,256``).
+
+    What is in double quotes is not split: ``sales.csv:kinds="price, net":number,id:ignore``.
+    """
     name, _, rest = text.partition(":")
     values: dict[str, str] = {}
     key = ""
-    for item in rest.split(",") if rest else []:
-        if "=" in item:
+    for item in split_items(rest) if rest else []:
+        if "=" in item.partition('"')[0]:
             key, _, value = item.partition("=")
             values[key.strip().replace("-", "_")] = value.strip()
         elif values:

@@ -6,6 +6,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 
+def counted(n: int, thing: str) -> str:
+    """A number of things in words.
+
+    >>> counted(1, "row"), counted(1200, "row")
+    ('1 row', '1,200 rows')
+    """
+    return f"{n:,} {thing}{'' if n == 1 else 's'}"
+
+
 class WiseAleError(Exception):
     """An error the user can repair: the message says what is wrong, where, and what to do."""
 
@@ -72,6 +81,10 @@ class TerminatedError(BaseException):
 
 class CollapseWarning(UserWarning):
     """A trained model's codes say next to nothing about the data; the message says what to try."""
+
+
+class IgnoredColumnsWarning(UserWarning):
+    """Columns of a data frame are not learned from; the message says which, why, and how to keep them."""
 
 
 class ReportedByAnotherRankError(WiseAleError):

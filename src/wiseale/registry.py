@@ -78,6 +78,29 @@ REGISTRIES = {
 }
 
 
+OTHER_NAMES = {
+    "objective": {
+        "ae": "",
+        "autoencoder": "",
+        "gan": "",
+        "vqvae": "",
+        "adversarialautoencoder": "aae",
+        "betatcvae": "beta_tc_vae",
+        "btcvae": "beta_tc_vae",
+        "gaussianmixturevae": "gmvae",
+        "sinkhornautoencoder": "sinkhorn_ae",
+        "tcvae": "beta_tc_vae",
+        "vae": "aevb",
+        "wae": "wae_mmd",
+        "βvae": "beta_vae",
+        "βtcvae": "beta_tc_vae",
+    },
+    "network": {"dense": "mlp", "fc": "mlp"},
+    "likelihood": {"normal": "gaussian"},
+}
+"""What others call the same thing, in small letters and digits alone; empty for what looks alike and is not here."""
+
+
 def register(kind: str, name: str, cls: type) -> None:
     """Make a class of your own known under a name in this process, for ``AutoEncoder``, specs and ``load``.
 
@@ -99,12 +122,24 @@ def lookup(kind: str, name: str) -> Any:
     """Import what is registered under a name; an unknown name is an error that lists the known ones and the nearest."""
     known = REGISTRIES[kind]
     if name not in known:
-        raise ConfigError(f"unknown {kind} {name!r}{did_you_mean(name, known)} (known: {', '.join(sorted(known))})")
+        same = _known_as(kind, name)
+        hint = did_you_mean(name, known) if same is None else f": it is called {same!r} here" if same else ""
+        raise ConfigError(f"unknown {kind} {name!r}{hint} (known: {', '.join(sorted(known))})")
     module, _, attribute = known[name].partition(":")
     return getattr(importlib.import_module(module), attribute)
 
 
+def _known_as(kind: str, name: str) -> str | None:
+    """The known name of what others call so: ``beta_vae`` for ``beta-VAE``; empty where there is no such thing here."""
+    plain = {_letters(known): known for known in REGISTRIES[kind]} | OTHER_NAMES.get(kind, {})
+    return plain.get(_letters(name))
+
+
+def _letters(name: str) -> str:
+    return "".join(letter for letter in name.lower() if letter.isalnum())
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """``": did you mean 'aevb'?"``, or nothing where no known name is near."""
-    near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
+    near = difflib.get_close_matches(name, list(known), n=1)
     return f": did you mean {near[0]!r}?" if near else ""

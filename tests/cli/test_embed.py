@@ -86,7 +86,7 @@ def test_codes_are_the_estimator_s(capsys, tmp_path, model, estimator, kind, suf
     assert "300 rows, 3 codes each" in done(capsys, "embed", model, data, "-o", out)
     if suffix == "csv":
         read = np.loadtxt(out, delimiter=",", skiprows=1)
-        assert out.read_text().startswith("z0,z1,z2\n")
+        assert out.read_text().startswith("z1,z2,z3\n")
     else:
         read = array_in(out, "codes")
         assert read.dtype == np.float32
@@ -104,7 +104,7 @@ def test_sigma_and_error_on_request(capsys, tmp_path, model, estimator, suffix):
             codes, sigma, error = read["codes"], read["sigma"], read["error"]
     else:
         table = np.genfromtxt(out, delimiter=",", names=True)
-        codes, sigma = (np.stack([table[f"{name}{k}"] for k in range(3)], 1) for name in ("z", "sigma"))
+        codes, sigma = (np.stack([table[f"{name}{k}"] for k in (1, 2, 3)], 1) for name in ("z", "sigma"))
         error = table["error"]
     mu, expected = estimator.posterior(X)
     np.testing.assert_allclose(codes, mu, rtol=1e-6, atol=1e-7)
@@ -134,7 +134,14 @@ def test_codes_under_any_name(capsys, tmp_path, model, estimator):
     done(capsys, "decode", model, tmp_path / "points.csv", "-o", tmp_path / "x.npy")
     np.testing.assert_allclose(np.load(tmp_path / "x.npy"), estimator.inverse_transform(z), rtol=1e-12)
     write_csv(tmp_path / "four.csv", RNG.normal(size=(5, 4)), list("abcd"))
-    assert 'no column "z0"' in refused(capsys, "decode", model, tmp_path / "four.csv", "-o", tmp_path / "y.npy")
+    assert 'no column "z1"' in refused(capsys, "decode", model, tmp_path / "four.csv", "-o", tmp_path / "y.npy")
+    for names in (["z0", "z1", "z2"], ["z2", "z3", "z4"]):  # of other units, or of an earlier version
+        write_csv(tmp_path / "other.csv", z, names)
+        said = refused(capsys, "decode", model, tmp_path / "other.csv", "-o", tmp_path / "y.npy")
+        assert 'other.csv has no column "z' in said
+    swapped = write_csv(tmp_path / "swapped.csv", z[:, [1, 0, 2]], ["z2", "z1", "z3"])
+    done(capsys, "decode", model, swapped, "-o", tmp_path / "x.npy")
+    np.testing.assert_allclose(np.load(tmp_path / "x.npy"), estimator.inverse_transform(z), rtol=1e-12)
     np.save(tmp_path / "four.npy", RNG.normal(size=(5, 4)))
     assert "codes have 3 columns" in refused(capsys, "decode", model, tmp_path / "four.npy", "-o", tmp_path / "y.npy")
 

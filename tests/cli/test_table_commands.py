@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from tests.cli.commands import run
 
+from wiseale.data.source import load_path, read_alike
+
 RNG = np.random.default_rng(8)
 COLOURS = ["red", "green, dark", "blue"]
 
@@ -55,6 +57,35 @@ def test_impute_fills_the_holes_and_copies_the_rest(trained, tmp_path, capsys):
         assert new["colour"] in COLOURS
 
 
+@pytest.mark.parametrize(("header", "separator"), [(True, ";"), (False, ";"), (True, "\t"), (True, "|"), (True, ",")])
+def test_an_imputed_table_is_written_like_the_one_it_fills(tmp_path, capsys, header, separator):
+    """Separator, decimal mark and header; the result is read with the same settings."""
+    lines = [["", "mass", "size"]] if header else []
+    for i in range(40):
+        cells = [
+            str(i) if header else f"{i * i},5",
+            f"{i % 3},25" if i % 5 != 2 else "NA",
+            f"{i % 7},75" if i % 6 != 3 else "",
+        ]
+        lines.append([f'"{cell}"' if separator in cell else cell for cell in cells])
+    path, filled = tmp_path / "x.csv", tmp_path / "filled.csv"
+    path.write_text("".join(separator.join(line) + "\n" for line in lines))
+    spec = f"{path}:decimal=comma" + (",separator=comma" if separator == "," else "")
+    options = ("--max-epochs", 1, "--network", "mlp:hidden=8", "--threads", 1, "--no-figures")
+    code, _, errors = run(capsys, "train", spec, *options, "--out", tmp_path / "run")
+    assert code == 0, errors
+    code, said, errors = run(capsys, "impute", tmp_path / "run", spec, "-o", filled)
+    assert (code, "15 missing cells filled" in said) == (0, True), errors
+    before, after = (list(csv.reader(text.read_text().splitlines(), delimiter=separator)) for text in (path, filled))
+    assert len(before) == len(after) == 40 + header
+    for old, new in zip(before, after, strict=True):
+        assert all(b == a for b, a in zip(old, new, strict=True) if b not in ("", "NA"))
+        assert not any("." in cell for cell in new)
+    again = load_path(spec.replace("x.csv", "filled.csv"))
+    assert not np.isnan(again.train.x).any()
+    assert again.x_shape == (3 - header,)
+
+
 def test_samples_and_decoded_rows_are_tables_in_the_users_terms(trained, tmp_path, capsys):
     pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'wiseale[parquet]'")
     from pyarrow import parquet
@@ -80,6 +111,93 @@ def test_levels_and_formats_that_do_not_fit_are_one_line(trained, tmp_path, caps
     assert run(capsys, *embed, "--unseen", "missing")[0] == 0
     code, _, errors = run(capsys, "impute", trained / "run", trained / "x.csv", "-o", tmp_path / "x.npy")
     assert (code, "use .csv or .parquet" in errors) == (2, True)
+
+
+def test_further_files_are_read_as_the_runs_own_was(tmp_path, capsys):
+    def written(name, mark=","):
+        rows = [(f"{i % 3}.25", f"{RNG.normal():.2f}", f"{RNG.normal():.2f}") for i in range(30)]
+        text = "\n".join(["a;b;c", *(";".join(row) for row in rows)]) + "\n"
+        (tmp_path / name).write_text(text.replace(".", mark))
+        return tmp_path / name
+
+    options = ("--max-epochs", 1, "--network", "mlp:hidden=8", "--threads", 1, "--no-figures")
+    train = written("x.csv")
+    assert run(capsys, "train", f"{train}:decimal=comma", *options, "--out", tmp_path / "run")[0] == 0
+    other, points = written("other.csv"), written("points.csv", ".")
+    for spec in (other, f"{points}:decimal=point"):
+        code, _, errors = run(capsys, "embed", tmp_path / "run", spec, "-o", tmp_path / "codes.npy")
+        assert code == 0, errors
+        code, _, errors = run(capsys, "impute", tmp_path / "run", spec, "-o", tmp_path / "filled.csv")
+        assert code == 0, errors
+        code, _, errors = run(capsys, "evaluate", tmp_path / "run", "--data", spec)
+        assert code == 0, errors
+        assert run(capsys, "explore", tmp_path / "run", "--data", spec, "--html", tmp_path / "page.html")[0] == 0
+    code, _, errors = run(capsys, "embed", tmp_path / "run", f"{tmp_path}/o*.csv", "-o", tmp_path / "codes")
+    assert (code, len(np.load(tmp_path / "codes" / "other.npy"))) == (0, 30), errors
+    code, _, errors = run(capsys, "embed", tmp_path / "run", points, "-o", tmp_path / "codes.npy")
+    assert (code, "write points.csv:decimal=point if that is a number" in errors) == (2, True)
+    code, _, errors = run(capsys, "embed", tmp_path / "run" / "model", other, "-o", tmp_path / "codes.npy")
+    assert (code, "write other.csv:decimal=comma if that is a number" in errors) == (2, True)
+
+
+def test_reading_alike_keeps_what_is_said():
+    before = "/data/x.csv:decimal=comma,header=false,columns=a,b,kinds=c:label"
+    assert read_alike("y.csv", before) == "y.csv:decimal=comma,header=false"
+    assert read_alike("y.csv:decimal=point", before) == "y.csv:decimal=point,header=false"
+    assert read_alike("s/*.csv:labels=d", before) == "s/*.csv:labels=d,decimal=comma,header=false"
+    assert read_alike("y.tsv", before) == "y.tsv"
+    assert read_alike("sine:n=20", before) == "sine:n=20"
+    assert read_alike("y.csv", "sine:n=20") == read_alike("y.csv", "") == "y.csv"
+    assert read_alike("y.npy", "x.npy:channels=last") == "y.npy:channels=last"
+
+
+def test_evaluate_takes_the_columns_of_the_model_from_other_tables(tmp_path, capsys):
+    def written(name, n, first):
+        rows = [f"{first + i},{RNG.normal():.3f},{RNG.normal():.3f},x" for i in range(n)]
+        (tmp_path / name).write_text("\n".join(["id,a,b,note", *rows]) + "\n")
+        return tmp_path / name
+
+    options = ("--max-epochs", 1, "--network", "mlp:hidden=8", "--threads", 1, "--no-figures")
+    train = written("x.csv", 40, 1)
+    code, said, errors = run(capsys, "train", train, "--columns", "note:ignore", *options, "--out", tmp_path / "run")
+    assert code == 0, errors
+    assert "columns: 2 numbers (a, b); ignored: id (row numbers); note (as you said); to colour" in said
+    few = written("few.csv", 5, 300)
+    code, said, errors = run(capsys, "evaluate", tmp_path / "run", "--data", few)
+    assert (code, "5 rows" in said) == (0, True), errors
+    assert run(capsys, "evaluate", tmp_path / "run", "--data", f"{train}:kinds=note:ignore")[0] == 0
+    few.write_text(few.read_text().replace(",x", ",x", 1).replace("300,", "300,one", 1))
+    code, said, errors = run(capsys, "evaluate", tmp_path / "run", "--data", few)
+    assert (code, "few.csv" in errors and "\n" not in errors.strip()) == (2, True), errors
+
+
+@pytest.mark.parametrize("command", ["evaluate", "resume"])
+def test_commands_that_need_a_run_say_so_of_a_model(trained, capsys, command):
+    for model in ("zoo:mnist-wise_ale", trained / "run" / "model"):
+        code, _, errors = run(capsys, command, model)
+        assert (code, f"{model} is a model without its run" in errors, errors.count("\n")) == (2, True, 1), errors
+
+
+def test_one_row_is_not_called_rows(trained, tmp_path, capsys):
+    write(tmp_path / "one.csv", 1)
+    code, said, _ = run(capsys, "embed", trained / "run", tmp_path / "one.csv", "-o", tmp_path / "c.csv")
+    assert (code, said.startswith("1 row, ")) == (0, True)
+    code, said, _ = run(capsys, "decode", trained / "run", tmp_path / "c.csv", "-o", tmp_path / "x.csv")
+    assert (code, said.startswith("1 row of shape")) == (0, True)
+
+
+def test_unseen_levels_can_be_said_with_the_file(trained, tmp_path, capsys):
+    (tmp_path / "other.csv").write_text((trained / "x.csv").read_text().replace("red", "purple"))
+    for spec in (f"{tmp_path}/other.csv:unseen=missing", f"{tmp_path}/o*r.csv:unseen=missing"):
+        out = tmp_path / ("codes" if "*" in spec else "codes.csv")
+        code, _, errors = run(capsys, "embed", trained / "run", spec, "-o", out)
+        assert code == 0, errors
+    spec = f"{tmp_path}/other.csv:unseen=missing"
+    assert run(capsys, "impute", trained / "run", spec, "-o", tmp_path / "filled.csv")[0] == 0
+    assert run(capsys, "evaluate", trained / "run", "--data", spec)[0] == 0
+    refused = ("embed", trained / "run", spec, "--unseen", "error", "-o", tmp_path / "codes.csv")
+    code, _, errors = run(capsys, *refused)
+    assert (code, "which training did not see" in errors) == (2, True)
 
 
 def test_evaluate_on_other_rows_uses_the_models_levels(trained, tmp_path, capsys):

@@ -138,7 +138,13 @@ def test_a_large_offset_is_not_rounded_away(tmp_path: Path) -> None:
 def test_the_channels_axis_can_be_said(tmp_path: Path) -> None:
     images = RNG.integers(0, 256, (6, 8, 9, 3), np.uint8)
     path = saved(tmp_path, images)
-    assert "channels=last" in line(path)
+    assert "write x.npy:channels=last, or x.npy:channels=first if it is not" in line(path)
+    np.savez(tmp_path / "two.npz", images=images, n=np.arange(6))
+    said = line(f"{tmp_path}/two.npz:array=images")
+    assert said.startswith(
+        "array images of two.npz has the shape (6, 8, 9, 3), which looks like (n, height, width, chan"
+    )
+    assert "write two.npz:channels=last" in said
     last = load_path(f"{path}:channels=last").train.x
     np.testing.assert_array_equal(last[2, 1], images[2, :, :, 1])
     assert load_path(f"{path}:channels=first").x_shape == (8, 9, 3)
@@ -210,7 +216,7 @@ def test_damaged_npy_files_are_one_line(tmp_path: Path) -> None:
 def test_an_npz_lists_its_arrays_and_takes_labels(tmp_path: Path) -> None:
     images, labels = RNG.random((7, 1, 4, 4)), np.arange(7)
     path = zipped(tmp_path, images=images, labels=labels, ids=np.array(list("abcdefg")))
-    assert line(path) == "digits.npz holds 3 arrays (images, labels, ids): choose one with array=NAME"
+    assert line(path) == "digits.npz holds 3 arrays (images, labels, ids): choose one, such as digits.npz:array=images"
     dataset = load_path(f"{path}:array=images,labels=labels,ids")
     np.testing.assert_array_equal(dataset.train.x, images)
     np.testing.assert_array_equal(dataset.train.factors["labels"], labels)

@@ -1,5 +1,6 @@
 """Files with words, dates, nested values and missing cells: what each column is taken for, or refused as."""
 
+import csv
 import datetime
 from functools import partial
 
@@ -7,11 +8,12 @@ import numpy as np
 import pandas
 import pytest
 
+from wiseale.data.defaults import describe, describe_columns
 from wiseale.data.source import load_path
 from wiseale.data.stream import open_rows
 from wiseale.data.tables.frames import raw_blocks, select_all
 from wiseale.data.tables.mixed import learn_schema
-from wiseale.errors import DataError
+from wiseale.errors import DataError, WiseAleError
 
 N = 60
 NUMBERS = np.random.default_rng(0).normal(size=N).round(3)
@@ -73,7 +75,8 @@ def test_true_and_false_are_the_same_in_a_file_and_in_a_data_frame(tmp_path, no,
     truth = np.arange(N) % 3 == 0
     path = csv_file(tmp_path / "x.csv", a=NUMBERS, flag=np.where(truth, yes, no), word=["x", "y", "z"] * 20)
     frame = pandas.DataFrame({"a": NUMBERS, "flag": truth, "word": ["x", "y", "z"] * 20})
-    selection, from_frame = learn_schema(select_all(frame), partial(raw_blocks, frame), {})
+    learned = learn_schema(select_all(frame), partial(raw_blocks, frame), {})
+    selection, from_frame = learned.chosen, learned.schema
     for schema in (load_path(path).table, from_frame):
         assert schema.columns[1].kind == "binary"
         (cells,) = open_rows(path, table=schema).blocks()
@@ -112,6 +115,101 @@ def test_dates_and_titles_are_ignored_in_words(tmp_path):
         "when": "dates",
         "zoned": "dates",
     }
+
+
+@pytest.mark.parametrize("word", [False, True])
+@pytest.mark.parametrize(
+    ("name", "start", "ignored"),
+    [
+        ("n", 0, True),
+        ("n", 1, True),
+        ("time", 2, False),
+        ("year", 1700, False),
+        ("id", 1000, True),
+        ("customer_id", 7, True),
+        ("PassengerId", 7, True),
+        ("Lfd. Nr.", 7, True),
+        ("row", -3, True),
+        ("humidity", 7, False),
+        ("2", 1, False),  # a number for a name is somebody's choice
+    ],
+)
+def test_row_numbers_start_at_0_or_1_or_are_called_so(tmp_path, name, start, ignored, word):
+    """The same rule in tables of numbers alone and in those with words, in files and in frames."""
+    columns = {"a": NUMBERS, name: np.arange(start, start + N), "b": NUMBERS**2}
+    columns |= {"c": ["x", "y", "z"] * 20} if word else {}
+    path = csv_file(tmp_path / "x.csv", **columns)
+    dataset = load_path(path)
+    assert dataset.ignored == (((name, "row numbers"),) if ignored else ())
+    assert (name in dataset.columns) != ignored
+    assert (dataset.table is not None) == word
+    assert (f"ignored: {name} (row numbers)" in describe(dataset)) == ignored
+    asked = load_path(f"{path}:kinds={name}:number")
+    assert (asked.ignored, name in asked.columns) == ((), True)
+    chosen = load_path(f"{path}:columns={name},a")
+    assert chosen.columns == (name, "a")
+    assert (f"{path}:kinds={name}:ignore" and load_path(f"{path}:kinds={name}:ignore").ignored) == (
+        (name, "as you said"),
+    )
+    frame = pandas.DataFrame(columns)
+    learned = learn_schema(select_all(frame), partial(raw_blocks, frame), {})
+    assert learned.ignored == dataset.ignored
+    assert (learned.schema is not None) == word
+
+
+def test_row_numbers_alone_are_refused(tmp_path):
+    with pytest.raises(DataError, match=r"x\.csv holds row numbers alone: say the kind of a column, such as n:number"):
+        load_path(csv_file(tmp_path / "x.csv", n=range(N)))
+    assert load_path(csv_file(tmp_path / "x.csv", n=range(N)) + ":kinds=n:number").x_shape == (1,)
+
+
+@pytest.mark.parametrize("word", [False, True])
+def test_the_index_that_pandas_writes_is_left_out(tmp_path, word):
+    frame = pandas.DataFrame({"a": NUMBERS, "b": NUMBERS**2} | ({"c": ["x", "y", "z"] * 20} if word else {}))
+    for rows in (2, N):
+        frame[:rows].to_csv(tmp_path / "x.csv")
+        dataset = load_path(f"{tmp_path}/x.csv")
+        assert dataset.columns == tuple(frame.columns)
+        assert "ignored: 1 (row numbers without a name)" in describe(dataset)
+    frame[::2].to_csv(tmp_path / "x.csv")
+    with pytest.raises(DataError, match=r"column 1 of x.csv has no name, .* leave it out with x.csv:drop=1, or"):
+        load_path(f"{tmp_path}/x.csv")
+
+
+def test_names_with_commas_and_colons(tmp_path):
+    names = ["bill,len", "a:b", 'say "hi"', "x=y", "plain, too"]
+    rows = zip(*([NUMBERS] * 4), np.arange(N) % 3, strict=True)
+    with open(tmp_path / "x.csv", "w", newline="") as file:
+        csv.writer(file).writerows([names, *rows])
+    kinds = '"bill,len":number,"a:b":ignore,"say ""hi""":number,"x=y":ignore,"plain, too":category'
+    dataset = load_path(f"{tmp_path}/x.csv:kinds={kinds}")
+    assert dataset.columns == ("bill,len", 'say "hi"', "plain, too")
+    assert describe_columns(dataset) == (
+        '2 numbers ("bill,len", "say ""hi"""), 1 category ("plain, too": 3 levels); '
+        'ignored: "a:b" (as you said); "x=y" (as you said)'
+    )
+    assert load_path(f'{tmp_path}/x.csv:columns="bill,len","a:b",missing=error').columns == ("bill,len", "a:b")
+    assert load_path(f'{tmp_path}/x.csv:drop="bill,len","x=y"').columns == ("a:b", 'say "hi"', "plain, too")
+    with pytest.raises(
+        WiseAleError, match="got 'bill'; a name with a comma is written in double quotes, \"bill,len\":"
+    ):
+        load_path(f"{tmp_path}/x.csv:kinds=bill,len:number")
+
+
+def test_labels_are_confirmed(tmp_path):
+    path = csv_file(tmp_path / "x.csv", a=NUMBERS, b=NUMBERS**2, c=["x", "y", "z"] * 20)
+    assert describe_columns(load_path(f"{path}:kinds=c:label")) == "2 numbers (a, b); label: c"
+    assert "; label: c;" in describe(load_path(f"{path}:labels=c"))
+    assert describe_columns(load_path(f"{path}:labels=c,a")) == "1 number (b); labels: c, a"
+
+
+def test_durations_are_not_called_dates():
+    frame = pandas.DataFrame({"a": NUMBERS, "took": pandas.to_timedelta(NUMBERS, unit="s")})
+    for given in (frame, frame.astype({"took": object})):
+        learned = learn_schema(select_all(given), partial(raw_blocks, given), {})
+        assert learned.ignored == (("took", "durations"),)
+    with pytest.raises(DataError, match='"took" holds durations, not a number: turn them into seconds, or say'):
+        learn_schema(select_all(frame), partial(raw_blocks, frame), {"took": "number"})
 
 
 def test_a_category_of_numbers_with_gaps(tmp_path):

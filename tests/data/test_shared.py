@@ -21,7 +21,18 @@ def test_every_field_is_read_back(tmp_path):
     names = ("a", "b", "c")
     schema = TableSchema(tuple(Column(name, "number") for name in names), (), "none")
     kept = Dataset(
-        "table", rows(9), rows(4), preset, "sum", "columns", True, {"angle": 1.0}, names, {"lr": 0.5}, schema
+        "table",
+        rows(9),
+        rows(4),
+        preset,
+        "sum",
+        "columns",
+        True,
+        {"angle": 1.0},
+        names,
+        {"lr": 0.5},
+        schema,
+        (("id", "row numbers"),),
     )
     defaults = {field.name: field.default for field in dataclasses.fields(Dataset)}
     assert all(getattr(kept, name) != default for name, default in defaults.items())

@@ -73,7 +73,7 @@ def test_ways_of_writing_the_same_table(tmp_path: Path, text: str, name: str, se
 
 def test_without_a_header_columns_are_numbered(tmp_path: Path) -> None:
     path = written(tmp_path, "5.1,3.5,a\n4.9,3,b\n")
-    assert "header=true or header=false" in line(path)
+    assert "write sales.csv:header=true or sales.csv:header=false" in line(path)
     dataset = load_path(f"{path}:header=false,labels=3")
     assert dataset.columns == ("1", "2")
     assert dataset.train.factors["3"].tolist() == ["a", "b"]
@@ -88,7 +88,7 @@ def test_a_header_is_not_taken_for_numbers_nor_numbers_for_a_header(tmp_path: Pa
 
 
 def test_an_unnamed_column_must_be_chosen(tmp_path: Path) -> None:
-    path = written(tmp_path, ",a,b\n0,1,2\n1,3,4\n")  # a row number, as pandas writes it
+    path = written(tmp_path, ",a,b\n5,1,2\n6,3,4\n")
     assert "column 1 of sales.csv has no name" in line(path)
     assert load_path(f"{path}:drop=1").columns == ("a", "b")
     assert load_path(f"{path}:columns=1,b").columns == ("1", "b")
@@ -124,7 +124,11 @@ def test_an_unnamed_column_must_be_chosen(tmp_path: Path) -> None:
             "(line 3) has 'four' in column \"b\", which also holds numbers: correct it, or say b:",
         ),
         ("a,b\n1,2\n3,\x1d4\n", "", "has '\\x1d4' in column \"b\", which is not a number"),
-        ("a;b\n1;2,5\n2;3,5\n", "", "say decimal=comma"),
+        ("a;b\n1;2,5\n2;3,5\n", "", "write sales.csv:decimal=comma if that is a number"),
+        ('a,b\n"8,008",2\n"1,001",3\n', "", "has '8,008' in column \"a\": write 8008, without thousands separators"),
+        ('a,b\n"2,5",2\n"1,001",3\n', "", "write sales.csv:decimal=comma,separator=comma if"),
+        ("a;b\n8,008;2\n1,001;3\n", "", "write 8008 if that separates thousands, or sales.csv:decimal=comma if"),
+        ("a;b\n1.5;2\n2.5;3\n", ":decimal=comma", "write sales.csv:decimal=point if that is a number"),
         ("a,b\n1,2\n3,£5\n", "", "'£5'"),
         ("a,a\n1,2\n3,4\n", "", 'several columns named "a" (columns 1 and 2)'),
         ("a,b\n1,2\n3,4\n", ":columns=c", 'has no column "c"'),

@@ -165,7 +165,7 @@ def mixed():
     )
     x.loc[3, "mass"], x.loc[5, "size"] = np.nan, None
     settings = {"network": "mlp:hidden=8", "max_epochs": 20, "batch_size": 8, "lr": 0.01, "random_state": 0}
-    return x, AutoEncoder("aevb", **settings).fit(x)
+    return x, AutoEncoder("aevb", column_kinds={"id": "ignore"}, **settings).fit(x)
 
 
 def test_a_table_with_words_is_reconstructed_level_by_level(mixed):

@@ -45,18 +45,18 @@ def test_every_kind_of_batch(model, frame, codes):
         embed(arrow).to_pandas(),
         pd.DataFrame(embed({name: frame[name].to_numpy() for name in frame})),
     ):
-        assert list(made) == ["id", "z0", "z1"]
+        assert list(made) == ["id", "z1", "z2"]
         np.testing.assert_array_equal(made["id"], frame["id"])
-        np.testing.assert_array_equal(made[["z0", "z1"]].to_numpy(), codes)
+        np.testing.assert_array_equal(made[["z1", "z2"]].to_numpy(), codes)
     assert type(embed(arrow)) is pa.Table
     np.testing.assert_array_equal(embed(frame[COLUMNS].to_numpy()), codes)
 
 
 def test_sigma_and_error(model, frame):
     made = Embedder(model, sigma=True, error=True)(frame)
-    assert list(made) == ["z0", "z1", "sigma0", "sigma1", "error"]
+    assert list(made) == ["z1", "z2", "sigma1", "sigma2", "error"]
     estimator = load(model)
-    np.testing.assert_allclose(made["sigma1"], estimator.posterior(frame[COLUMNS])[1][:, 1], rtol=1e-6)
+    np.testing.assert_allclose(made["sigma2"], estimator.posterior(frame[COLUMNS])[1][:, 1], rtol=1e-6)
     np.testing.assert_allclose(made["error"], estimator.reconstruction_error(frame[COLUMNS]), rtol=1e-6)
 
 
@@ -75,7 +75,7 @@ def test_a_model_that_is_saved_again_is_loaded_again(tmp_path, frame):
         fitted = AutoEncoder(network="mlp:hidden=8", max_epochs=5, lr=0.01, random_state=seed).fit(frame[COLUMNS])
         fitted.save(tmp_path / "model")
         expected = fitted.transform(frame[COLUMNS]).astype(np.float32)
-        np.testing.assert_array_equal(embed(frame)[["z0", "z1"]].to_numpy(), expected)
+        np.testing.assert_array_equal(embed(frame)[["z1", "z2"]].to_numpy(), expected)
     with pytest.raises(ModelFileError, match="no model at"):
         Embedder(tmp_path / "nothing")(frame)
     (tmp_path / "empty").mkdir()
@@ -99,9 +99,9 @@ def test_whole_observations_in_one_column(tmp_path):
     AutoEncoder(latent_dim=2, max_epochs=1, random_state=0).fit(images).save(tmp_path / "model")
     embed = Embedder(tmp_path / "model", column="image")
     expected = load(tmp_path / "model").transform(images)
-    np.testing.assert_allclose(embed({"image": images})["z1"], expected[:, 1], rtol=1e-5)
+    np.testing.assert_allclose(embed({"image": images})["z2"], expected[:, 1], rtol=1e-5)
     made = embed(pd.DataFrame({"image": list(images)}))
-    np.testing.assert_allclose(made["z0"], expected[:, 0], rtol=1e-5)
+    np.testing.assert_allclose(made["z1"], expected[:, 0], rtol=1e-5)
     with pytest.raises(ValueError, match="say which column"):
         Embedder(tmp_path / "model")({"image": images})
 
@@ -113,9 +113,9 @@ def test_missing_columns_are_named(model, frame):
 
 def test_polars_lazy_frames(model, frame, codes):
     embed = Embedder(model, keep=["id"])
-    schema = {"id": pl.Int64, "z0": pl.Float32, "z1": pl.Float32}
+    schema = {"id": pl.Int64, "z1": pl.Float32, "z2": pl.Float32}
     made = pl.from_pandas(frame).lazy().map_batches(embed, schema=schema).collect()
-    np.testing.assert_array_equal(made.select("z0", "z1").to_numpy(), codes)
+    np.testing.assert_array_equal(made.select("z1", "z2").to_numpy(), codes)
 
 
 @pytest.mark.long
@@ -125,4 +125,4 @@ def test_dask_bags_of_frames(model, frame, codes):
 
     embed = dask.delayed(Embedder(model, keep=["id"]), pure=True)
     parts = dask.compute(*(embed(part) for part in (frame[:90], frame[90:])), scheduler="processes", num_workers=2)
-    np.testing.assert_array_equal(pd.concat(parts)[["z0", "z1"]].to_numpy(), codes)
+    np.testing.assert_array_equal(pd.concat(parts)[["z1", "z2"]].to_numpy(), codes)

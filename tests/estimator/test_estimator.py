@@ -207,7 +207,7 @@ def test_sample_follows_its_own_random_state(fitted):
     np.testing.assert_array_equal(fitted.sample(4, random_state=1), fitted.sample(4, random_state=1))
     assert not np.array_equal(fitted.sample(4), fitted.sample(4, random_state=1))
     assert not np.array_equal(fitted.sample(4), fitted.sample(4, noise=True))
-    with pytest.raises(ValueError, match="n_samples must be at least 1"):
+    with pytest.raises(ValueError, match="n_samples must be a whole number of at least 1, got 0"):
         fitted.sample(0)
 
 
@@ -318,7 +318,7 @@ def test_verbose_says_what_was_chosen(capsys):
     [
         (sparse.csr_array(X), TypeError, "[Ss]parse"),
         (X.astype(complex), ValueError, "Complex data not supported"),
-        (np.array([["a", "b"], ["c", "d"]]), ValueError, "could not convert|numeric"),
+        (np.array([["a", "b"], ["c", "d"]]), ValueError, "X is an array with words in it, such as 'a'"),
         (np.array([[{}, 1], [2, 3]], dtype=object), TypeError, "string or a real number"),
         (X[:, 0], ValueError, "Reshape your data"),
         (
@@ -414,6 +414,18 @@ def test_parameters_that_cannot_be_used(changes, message):
     with pytest.raises(ValueError, match=message) as caught:
         quick(**changes).fit(X)
     assert isinstance(caught.value, WiseAleError) or "random_state" in changes
+
+
+@pytest.mark.parametrize("channels", [1, 3, 4])
+def test_images_with_channels_last_are_not_taken_for_others(channels):
+    """As in files: nothing is guessed, and the way out is a line of Python."""
+    images = RNG.integers(0, 256, (20, 8, 6, channels)).astype(np.uint8)
+    said = r"\(20, 8, 6, .\), which looks like \(n, height, width, channels\): give X.transpose\(0, 3, 1, 2\), or"
+    with pytest.raises(ValueError, match=said) as caught:
+        quick().fit(images)
+    assert isinstance(caught.value, WiseAleError)
+    assert quick().fit(images.transpose(0, 3, 1, 2)).x_shape_ == (channels, 8, 6)
+    assert quick().fit(images.transpose(0, 1, 3, 2)).x_shape_ == (8, channels, 6)
 
 
 @pytest.mark.parametrize("name", registry.names("objective"))

@@ -29,7 +29,8 @@ def test_tables_with_words_are_explored(tmp_path):
     table = pd.DataFrame(
         {"id": [f"row {i}" for i in range(60)], "mass": X[:, 0], "size": np.where(X[:, 0] > 0, "L", "S")}
     )
-    est = AutoEncoder(network="mlp:hidden=8", max_epochs=1, random_state=0).fit(table)
+    kinds = {"id": "ignore"}
+    est = AutoEncoder(network="mlp:hidden=8", max_epochs=1, column_kinds=kinds, random_state=0).fit(table)
     est.explore(table, html=tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert '"mass"' in page

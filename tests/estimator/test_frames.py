@@ -12,7 +12,9 @@ from tests.cli.commands import run
 
 from wiseale import AutoEncoder, load
 from wiseale.data.source import load_path
+from wiseale.errors import IgnoredColumnsWarning
 
+pytestmark = pytest.mark.filterwarnings("ignore::wiseale.errors.IgnoredColumnsWarning")
 RNG = np.random.default_rng(3)
 N = 80
 
@@ -61,6 +63,30 @@ def test_kinds_are_decided_and_said(fitted):
     assert fitted.x_shape_ == (6,)
     assert fitted.transform(X).shape == (N, 2)
     assert np.isfinite(fitted.score_samples(X)).all()
+
+
+def test_columns_that_are_left_out_are_warned_of():
+    table = X[["id", "mass", "when"]]
+    said = r"columns not learned from: id \(an identifier or free text\); when \(dates\); to learn from one, say"
+    with pytest.warns(IgnoredColumnsWarning, match=said):
+        quick().fit(table)
+    with pytest.warns(
+        IgnoredColumnsWarning, match=r'column not learned from: when \(dates\); .* turn "when" into numbers'
+    ):
+        quick(column_kinds={"id": "ignore"}).fit(table)
+    numbers = pd.DataFrame({"n": range(N), "mass": RNG.normal(size=N), "year": range(1900, 1900 + N)})
+    with pytest.warns(
+        IgnoredColumnsWarning, match=r'n \(row numbers\); to learn from it, .*={"n": "number"}; .*={"n": "ignore"}$'
+    ):
+        est = quick().fit(numbers)
+    assert "2 columns; ignored: n (row numbers)" in repr(est)
+    np.testing.assert_array_equal(est.transform(numbers), est.transform(numbers[["mass", "year"]]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert quick(column_kinds={"id": "ignore", "when": "ignore"}).fit(table).x_shape_ == (1,)
+        assert quick(column_kinds={"n": "number"}).fit(numbers).x_shape_ == (3,)
+        assert quick(column_kinds={"n": "ignore"}).fit(numbers).x_shape_ == (2,)
+        assert quick().fit(numbers.to_numpy()).x_shape_ == (3,)
 
 
 def test_answers_are_frames_of_the_same_columns_types_and_categories(fitted):
@@ -305,6 +331,48 @@ def test_requests_that_cannot_be_met_are_one_line(fitted):
             quick(**settings).fit(data)
     with pytest.raises(ValueError, match='X has no column "mass", which the model learned from'):
         fitted.transform(X.drop(columns="mass"))
+
+
+@pytest.mark.parametrize("words", [False, True])
+def test_an_infinite_cell_is_named_alike_in_all_frames(words):
+    table = pd.DataFrame({"a": RNG.normal(size=N), "b": RNG.normal(size=N)} | ({"c": ["x", "y"] * 40} if words else {}))
+    est = quick().fit(table)
+    for value, shown in ((np.inf, "inf"), (-np.inf, "-inf"), (1e39, r"1e\+39, beyond float32,")):
+        holed = table.copy()
+        holed.loc[6, "b"] = value
+        said = rf'row 7 of X \(counted from 1\) has {shown} in column "b": fill,? .*; wiseale does not guess$'
+        with pytest.raises(ValueError, match=said):
+            quick().fit(holed)
+        if np.isinf(value) or words:
+            with pytest.raises(ValueError, match=said):
+                est.transform(holed)
+    with pytest.raises(ValueError, match=r"row 1 of X \(counted from 1\) has inf in column 2: fill"):
+        quick().fit(np.array([[1, np.inf], [2, 3]]))
+    with pytest.raises(ValueError, match=r"row 2 of X \(counted from 1\) has inf: fill"):
+        quick().fit(np.array([[[1, 2.0]], [[2, np.inf]]]))
+
+
+def test_what_is_no_table_is_one_line_that_says_what_to_do(fitted, tmp_path):
+    for given, said in (
+        ("x.csv", r'X is the name of a file: read it first, for example by pandas.read_csv\("x.csv"\)'),
+        (tmp_path / "x.parquet", r"for example by pandas.read_parquet\("),
+        ("x.npy", r'for example by numpy.load\("x.npy"\)'),
+        (None, "X is None: give an array or a data frame"),
+    ):
+        for call in (quick().fit, fitted.transform, fitted.impute, fitted.score):
+            with pytest.raises(ValueError, match=said):
+                call(given)
+    words = X[["mass", "colour"]]
+    for wrong in (words.to_numpy(), [["a", "1"], ["b", "2"]]):
+        with pytest.raises(
+            ValueError, match=r"X is an array with words in it, such as '.*': give the data frame itself"
+        ):
+            quick().fit(wrong)
+    assert quick().fit(np.array([["1", "2.5"], ["3", "4"]] * 9, object)).x_shape_ == (2,)
+    for n in (2.5, "3", 0, None):
+        with pytest.raises(ValueError, match="n_samples must be a whole number of at least 1, got"):
+            fitted.sample(n)
+    assert len(fitted.sample(np.int64(3))) == 3
 
 
 def test_a_number_that_is_no_count_is_refused_with_advice_that_can_be_followed(fitted):

@@ -41,7 +41,7 @@ def write_shards(folder, count, rows=50):
 
 def read_codes(folder, count):
     tables = [pq.read_table(folder / f"part-{number:03d}.parquet") for number in range(count)]
-    return np.stack([np.stack([table["z0"].to_numpy(), table["z1"].to_numpy()], axis=1) for table in tables])
+    return np.stack([np.stack([table["z1"].to_numpy(), table["z2"].to_numpy()], axis=1) for table in tables])
 
 
 def expected(model, values):
@@ -141,7 +141,7 @@ def test_a_bad_shard_does_not_stop_the_others_and_a_changed_one_is_written_again
     code, printed, _ = run(capsys, *arguments)
     assert (code, "2 of 3 files, 100 rows" in printed) == (0, True)
     found = pq.read_table(tmp_path / "codes" / "part-001.parquet")
-    assert found.column_names == ["z0", "z1", "sigma0", "sigma1", "error"]
+    assert found.column_names == ["z1", "z2", "sigma1", "sigma2", "error"]
 
 
 def test_files_keep_their_place_below_the_pattern(tmp_path, model, capsys):

@@ -42,7 +42,7 @@ def uninterrupted(tmp_path_factory):
     environment = os.environ | {"GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
     output = finish(wiseale("train", *ARGUMENTS, "--out", run, launcher=launcher, env=environment))
     assert output.count("finished:") == 1
-    assert "2 processes of 1 threads" in output
+    assert "2 processes of 1 thread on" in output
     return run
 
 

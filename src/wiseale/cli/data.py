@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from wiseale.cli.data_argument import DATA
+from wiseale.errors import counted
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -87,7 +88,7 @@ def info(data: str, data_root: Path | None, out: Path | None) -> None:
         for column, cells in zip(kinds, x.T, strict=True):
             console.print(one_line(f"column {column.name}: {_cells(column, cells)}"), markup=False)
     else:
-        console.print(f"range of {len(x)} rows: {x.min():g} to {x.max():g}, mean {x.mean():.4g}")
+        console.print(f"range of {counted(len(x), 'row')}: {x.min():g} to {x.max():g}, mean {x.mean():.4g}")
     for name, values in dataset.train.factors.items():
         console.print(one_line(f"factor {name}: {_summary(np.asarray(values))}"), markup=False)
     console.print(f"fingerprint: {dataset.fingerprint}")
@@ -121,7 +122,7 @@ def pack(data: str, data_root: Path | None) -> None:
 
     with loading_bar() as progress:
         dataset = load_dataset(data, data_root, progress)
-    print(f"{dataset.name}: {len(dataset.train):,} rows to train on, {len(dataset.test or ()):,} to test on")
+    print(f"{dataset.name}: {counted(len(dataset.train), 'row')} to train on, {len(dataset.test or ()):,} to test on")
 
 
 def _cells(column: Column, cells: npt.NDArray[Any]) -> str:

@@ -8,6 +8,7 @@ import click
 
 from wiseale.cli.embed import OUT
 from wiseale.cli.places import MODEL
+from wiseale.errors import counted
 
 
 @click.command()
@@ -17,7 +18,7 @@ from wiseale.cli.places import MODEL
 def command(model: Path, codes: str, out: Path) -> int:
     """Decode CODES with a trained MODEL and write the result, in the units of its training data.
 
-    CODES is a file that `wiseale embed` wrote, or any table of as many columns as the codes have.
+    CODES is a file that `wiseale embed` wrote (columns z1, z2, ...), or any table of as many columns under other names.
     """
     from wiseale.cli.progress import loading_bar
     from wiseale.models.files import decode, open_codes, refuse_overwriting
@@ -28,5 +29,5 @@ def command(model: Path, codes: str, out: Path) -> int:
     refuse_overwriting(out, codes)
     with loading_bar("decoding") as progress:
         n = decode(codec, rows, out, progress=progress)
-    print(f"{n:,} rows of shape {codec.model.x_shape}: {out}")
+    print(f"{counted(n, 'row')} of shape {codec.model.x_shape}: {out}")
     return 0

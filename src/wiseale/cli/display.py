@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from wiseale.cli.faults import one_line
+from wiseale.errors import counted
 from wiseale.runs.record import RunRecord
 from wiseale.runs.recorder import Display
 from wiseale.training.records import TimedEpochRecord
@@ -90,7 +91,7 @@ class PlainDisplay:
     def loading(self, done: int, total: int) -> None:
         """Print once that data is being prepared."""
         if not self._loading:
-            print(f"preparing {total:,} rows", flush=True)
+            print(f"preparing {counted(total, 'row')}", flush=True)
             self._loading = True
 
     def started(self, record: RunRecord, notes: Sequence[str]) -> None:
@@ -159,11 +160,11 @@ def describe(record: RunRecord, notes: Sequence[str] = ()) -> str:
     processes = settings.processes or 1
     spread = f"{processes} processes of " if processes > 1 else ""
     lines = [
-        f"{settings.objective} on {settings.data}: {facts.n_train:,} rows to train on, "
+        f"{settings.objective} on {settings.data}: {counted(facts.n_train, 'row')} to train on, "
         f"{facts.n_held_out:,} held out, effective prior weight {facts.prior_weight:g}",
         f"network {settings.network} ({facts.parameters:,} parameters), likelihood {settings.likelihood}, "
         f"latent dim {settings.latent_dim}, batch {settings.batch_size}, lr {settings.lr:g}, "
-        f"{spread}{settings.threads} threads on {settings.device}, seed {settings.seed}",
+        f"{spread}{counted(int(settings.threads or 1), 'thread')} on {settings.device}, seed {settings.seed}",
     ]
     return "\n".join(map(one_line, [*lines, *notes]))  # column names and paths are the user's
 

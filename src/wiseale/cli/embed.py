@@ -10,7 +10,7 @@ import click
 from wiseale.cli.data_argument import DATA
 from wiseale.cli.options import cluster_option, spelled_as_options
 from wiseale.cli.places import MODEL
-from wiseale.errors import ConfigError
+from wiseale.errors import ConfigError, counted
 
 if TYPE_CHECKING:
     from wiseale.models.archive import Request
@@ -60,12 +60,17 @@ def command(
 ) -> int:
     """Write the codes of DATA under a trained MODEL, which may be a run or a model directory.
 
-    Codes are posterior means: columns z0, z1, ... of a table, or the array "codes". Rows are read and written block by
-    block. The error is the mean squared error of a row in standardised units. DATA may be a pattern of files in quotes,
+    Codes are posterior means: columns z1, z2, ... of a table, or the array "codes". Rows are read and written block by
+    block. A file is read as the run's own was (decimal mark, separator, header), unless DATA says otherwise.
+
+    The error is the mean squared error of a row in standardised units. DATA may be a pattern of files in quotes,
     such as 'shards/*.parquet': OUT is then a folder with a file for each, and a later call does what is missing.
     """
+    from wiseale.data.source import read_alike
     from wiseale.models.archive import is_pattern, make_request
+    from wiseale.runs.directory import data_of
 
+    data = read_alike(data, data_of(model))
     if is_pattern(data):
         request = make_request(model, sigma=sigma, error=error, unseen=unseen)  # type: ignore[arg-type]
         return _archive(request, data, out, cluster, suffix)
@@ -93,7 +98,7 @@ def command(
     refuse_overwriting(out, data)
     with loading_bar("embedding") as progress:
         n = embed(codec, rows, out, sigma=sigma, error=error, progress=progress)
-    print(f"{n:,} rows, {codec.model.latent_dim} codes each: {out}")
+    print(f"{counted(n, 'row')}, {counted(codec.model.latent_dim, 'code')} each: {out}")
     return 0
 
 
@@ -116,5 +121,6 @@ def _archive(request: Request, data: str, out: Path, cluster: str | None, suffix
     for shard, reason in made.failures:
         print(f"{shard.data} failed: {reason}")
     here = len(shards) - made.before - len(made.failures)
-    print(f"{here} of {len(shards)} files, {made.rows:,} rows: {out} ({made.before} were there before)")
+    done = f"{here} of {counted(len(shards), 'file')}, {counted(made.rows, 'row')}"
+    print(f"{done}: {out} ({made.before} were there before)")
     return 1 if made.failures else 0

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from wiseale.cli.data_argument import DATA
-from wiseale.errors import ConfigError
+from wiseale.errors import ConfigError, counted
 from wiseale.processes.world import from_environment, report_once
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def _table(run: Path, result: Evaluation) -> Table:
     from rich.markup import escape
     from rich.table import Table
 
-    title = f"{run}: {result.n_eval:,} rows ({result.split}) of {result.data}"
+    title = f"{run}: {counted(result.n_eval, 'row')} ({result.split}) of {result.data}"
     table = Table("question", "measure", "value", title=escape(title))
     table.columns[2].justify = "right"
     for question, names in result.groups.items():

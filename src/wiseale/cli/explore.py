@@ -10,7 +10,7 @@ import click
 
 from wiseale.cli.data_argument import DATA
 from wiseale.cli.places import MODEL
-from wiseale.errors import ConfigError
+from wiseale.errors import ConfigError, counted
 
 
 @click.command()
@@ -58,7 +58,7 @@ def command(
         session = make_session(opened, shown, encoding)
     if html is not None:
         size = single_file.write_page(session, html)
-        print(f"{len(session.shown.rows):,} rows, {size / 1e6:.1f} MB: {html}")
+        print(f"{counted(len(session.shown.rows), 'row')}, {size / 1e6:.1f} MB: {html}")
         return 0
 
     from wiseale.explorer.serving import serve

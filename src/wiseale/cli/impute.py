@@ -8,6 +8,7 @@ import click
 
 from wiseale.cli.embed import UNSEEN
 from wiseale.cli.places import MODEL
+from wiseale.errors import counted
 
 
 @click.command()
@@ -19,16 +20,20 @@ def command(model: Path, data: str, out: Path, unseen: str | None) -> int:
     """Write the table DATA with its missing cells filled by a trained MODEL, which may be a run or a model directory.
 
     Numbers are filled by their posterior mean, categories by the likeliest level. Everything else stays as it is;
-    columns that the model does not know are copied. Rows are read and written block by block.
+    columns that the model does not know are copied. Rows are read and written block by block. The table is read as the
+    run's own was (decimal mark, separator, header), unless DATA says otherwise, and written as it is.
     """
     from wiseale.cli.progress import loading_bar
+    from wiseale.data.source import read_alike
     from wiseale.models.files import impute, open_cells, refuse_overwriting
     from wiseale.models.inference import open_codec
+    from wiseale.runs.directory import data_of
 
+    data = read_alike(data, data_of(model))
     codec = open_codec(model)
     cells = open_cells(codec, data, unseen)  # type: ignore[arg-type]
     refuse_overwriting(out, data)
     with loading_bar("imputing") as progress:
         filled = impute(codec, cells, out, progress=progress)
-    print(f"{filled:,} missing cell{'' if filled == 1 else 's'} filled: {out}")
+    print(f"{counted(filled, 'missing cell')} filled: {out}")
     return 0

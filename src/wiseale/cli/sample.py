@@ -8,6 +8,7 @@ import click
 
 from wiseale.cli.embed import OUT
 from wiseale.cli.places import MODEL
+from wiseale.errors import counted
 
 
 @click.command()
@@ -25,5 +26,5 @@ def command(model: Path, n: int, out: Path, seed: int, noise: bool) -> int:
     codec = open_codec(model)
     with loading_bar("sampling") as progress:
         sample(codec, n, out, seed=seed, noise=noise, progress=progress)
-    print(f"{n:,} rows of shape {codec.model.x_shape}: {out}")
+    print(f"{counted(n, 'row')} of shape {codec.model.x_shape}: {out}")
     return 0

@@ -20,7 +20,11 @@ from wiseale.processes.world import from_environment, report_once
 @settings_options(TrainConfig, leave_out=("data",))
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="Run directory to create.")
 def command(data: str | None, out: Path, config_file: Path | None, **options: Any) -> int:
-    """Train one auto-encoder; DATA is a dataset (sine, sine:n=20000) or a path to your own file."""
+    """Train one auto-encoder; DATA is a dataset (sine, sine:n=20000) or a path to your own file.
+
+    How a file is read follows a colon: sales.csv:decimal=comma,header=true,drop=id or x.npy:channels=last
+    (docs/running.md lists all such settings).
+    """
     world = from_environment()
     with report_once(world):
         asked = read_settings(TrainConfig, config_file, {"data": data, **options})

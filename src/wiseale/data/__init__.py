@@ -32,7 +32,12 @@ def is_path(spec: str) -> bool:
 
 
 def load_dataset(
-    spec: str, data_root: Path | None = None, progress: Progress | None = None, *, training: bool = True
+    spec: str,
+    data_root: Path | None = None,
+    progress: Progress | None = None,
+    *,
+    training: bool = True,
+    columns: tuple[str, ...] = (),
 ) -> Dataset:
     """Load the dataset that a data argument names: ``"sine:n=20000"``, or a path.
 
@@ -44,6 +49,7 @@ def load_dataset(
         data_root: folder with the files of named datasets; the platform's default if None.
         progress: called with (rows done, rows in total) while images are packed or rendered.
         training: False accepts a path with what is too little to train on, such as a single row.
+        columns: the features of a table that is a path, unless its settings choose others.
     """
     if not spec:
         raise DataError("no data given: name a dataset (sine, ...) or a file")
@@ -53,7 +59,7 @@ def load_dataset(
     if is_path(spec):
         from wiseale.data.source import load_path
 
-        return load_path(spec, training=training, progress=progress)
+        return load_path(spec, training=training, progress=progress, columns=columns)
     name = config.parse_spec(spec)[0]
     if "." in name:
         raise DataError(f"no file {spec}: check the path")

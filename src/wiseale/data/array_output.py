@@ -1,6 +1,7 @@
 """Write arrays and tables block by block to one file, atomically: it appears when complete.
 
-Arrays go to ``.npy`` and ``.npz``, tables of numbers and words to ``.csv`` and ``.parquet``.
+Arrays go to ``.npy`` and ``.npz``, tables of numbers and words to ``.csv`` and ``.parquet``. A ``.csv`` that is made
+from a text table is written like it: with its separator and decimal mark, and a header where it has one.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import shutil
 import zipfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Protocol, Self
@@ -19,6 +21,7 @@ from typing import IO, Any, Protocol, Self
 import numpy as np
 
 from wiseale.data.dataset import Array
+from wiseale.data.tables.csv_form import Form
 from wiseale.errors import DataError
 from wiseale.platform.atomic_files import sync
 
@@ -48,11 +51,13 @@ class _Writer(Protocol):
 class ArrayOutput:
     """A context manager that writes one file: ``write`` appends rows, and leaving the context puts the file in place.
 
-    After an error no file is left. A path or format that cannot be written is refused by the constructor.
+    After an error no file is left. A path or format that cannot be written is refused by the constructor. ``form`` is
+    that of a text table; by default cells are separated by commas and numbers have a decimal point.
     """
 
-    def __init__(self, path: Path, fields: Sequence[Field]) -> None:
+    def __init__(self, path: Path, fields: Sequence[Field], form: Form | None = None) -> None:
         self._path = path
+        self._form = form or Form.of_output()
         self._fields = fields
         _check_writable(path, fields)
         self._folder = path.with_name(f".{path.name}.partial-{os.getpid()}")
@@ -66,7 +71,7 @@ class ArrayOutput:
             kinds: dict[str, Callable[[Path, Sequence[Field]], _Writer]] = {
                 ".npy": _Npy,
                 ".npz": _Npz,
-                ".csv": _Csv,
+                ".csv": partial(_Csv, form=self._form),
                 ".parquet": _Parquet,
             }
             self._writer = kinds[self._path.suffix.lower()](self._folder, self._fields)
@@ -178,30 +183,44 @@ class _Npz:
 
 
 class _Csv:
-    def __init__(self, folder: Path, fields: Sequence[Field]) -> None:
+    def __init__(self, folder: Path, fields: Sequence[Field], form: Form) -> None:
         self._path = folder / "table.csv"
         self._file = self._path.open("w", encoding="utf-8", newline="")
         self._dtypes = [field.dtype for field in fields]
-        csv.writer(self._file, lineterminator="\n").writerow(name for field in fields for name in field.columns)
+        self._form = form
+        if form.header:
+            names = [name for field in fields for name in field.columns]
+            csv.writer(self._file, delimiter=form.separator, lineterminator="\n").writerow(names)
 
     def write(self, blocks: Sequence[Array]) -> None:
         cells: list[list[str]] = []
         for dtype, block in zip(self._dtypes, blocks, strict=True):
-            # Nine significant digits restore any float32 exactly; repr() does for float64.
-            written = repr if dtype == np.float64 else _quoted if dtype.hasobject else "{:.9g}".format
+            written = self._cell if dtype.hasobject else partial(self._number, single=dtype != np.float64)
             columns = np.asarray(block, dtype).reshape(len(block), -1).T
             cells += [list(map(written, column.tolist())) for column in columns]
-        self._file.writelines(",".join(row) + "\n" for row in zip(*cells, strict=True))
+        self._file.writelines(self._form.separator.join(row) + "\n" for row in zip(*cells, strict=True))
 
     def finish(self) -> Path:
         self._file.close()
         return self._path
 
+    def _number(self, value: float, single: bool = False) -> str:
+        """Nine significant digits restore any float32 exactly; repr() does for float64."""
+        text = f"{value:.9g}" if single else repr(value)
+        return text if self._form.decimal == "point" else self._quoted(text.replace(".", ","))
 
-def _quoted(value: Any) -> str:
-    """A cell of text: empty for a missing one, in quotes where it holds what separates cells."""
-    text = "" if value is None else str(value)
-    return '"' + text.replace('"', '""') + '"' if set(text) & set(',"\n\r') or text != text.strip() else text
+    def _cell(self, value: Any) -> str:
+        """A Python value: empty for a missing one, words as they are, fractions with the table's decimal mark."""
+        return (
+            self._number(float(value))
+            if isinstance(value, float)
+            else self._quoted(str("" if value is None else value))
+        )
+
+    def _quoted(self, text: str) -> str:
+        """Text in quotes where it holds what separates cells."""
+        special = set(text) & {self._form.separator, '"', "\n", "\r"} or text != text.strip()
+        return '"' + text.replace('"', '""') + '"' if special else text
 
 
 class _Parquet:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import zipfile
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Literal
@@ -24,6 +25,32 @@ from wiseale.registry import did_you_mean
 Channels = Literal["auto", "first", "last", "none"]
 
 _SHAPES = "(n, features), (n, channels, length) or (n, channels, height, width)"
+
+
+class ChannelsError(DataError):
+    """Images whose last axis looks like that of the channels, which the user has to say.
+
+    Attributes:
+        what: the array.
+        shape: its shape.
+    """
+
+    def __init__(self, what: str, shape: tuple[int, ...]) -> None:
+        super().__init__(what, shape)
+        self.what, self.shape = what, shape
+
+    def __str__(self) -> str:
+        file = self.what.rpartition(" of ")[2] if self.what.startswith("array ") else self.what
+        return f"{self._problem}: write {file}:channels=last, or {file}:channels=first if it is not"
+
+    def in_python(self) -> str:
+        """The error as somebody is told it who has the array at hand."""
+        swap = f"{self.what}.transpose(0, 1, 3, 2)"
+        return f"{self._problem}: give {self.what}.transpose(0, 3, 1, 2), or {swap} if its channels are first already"
+
+    @property
+    def _problem(self) -> str:
+        return f"{self.what} has the shape {self.shape}, which looks like (n, height, width, channels)"
 
 
 @dataclass(frozen=True)
@@ -82,7 +109,9 @@ def choose_member(archive: zipfile.ZipFile, file: str, array: str | None, others
         raise DataError(f"{file} holds no arrays: it is not a file written by numpy.savez")
     chosen = array or (members[0] if len(members) == 1 else None)
     if chosen is None:
-        raise DataError(f"{file} holds {len(members)} arrays ({', '.join(members)}): choose one with array=NAME")
+        raise DataError(
+            f"{file} holds {len(members)} arrays ({', '.join(members)}): choose one, such as {file}:array={members[0]}"
+        )
     for member in (chosen, *others):
         if member not in members:
             near = did_you_mean(member, members)
@@ -90,8 +119,10 @@ def choose_member(archive: zipfile.ZipFile, file: str, array: str | None, others
     return chosen
 
 
-def observations(x: Array, what: str, *, channels: Channels = "auto", minimum_rows: int = 2) -> Array:
-    """The array as observations, every value finite; ``what`` names it in errors.
+def observations(
+    x: Array, what: str, *, channels: Channels = "auto", minimum_rows: int = 2, columns: Sequence[str] = ()
+) -> Array:
+    """The array as observations, every value finite; ``what`` names it in errors, ``columns`` those of a table.
 
     uint8 and bool images stay 8-bit. Other numbers become float32 where that holds every value of their type, else
     float64, so that a column with a large offset and a small spread is not rounded before it is standardised. An array
@@ -113,10 +144,10 @@ def observations(x: Array, what: str, *, channels: Channels = "auto", minimum_ro
         if (flaw := first_flaw(x[rows])) is not None:
             row, rest = rows.start + flaw.index[0], flaw.index[1:]
             where = f"in column {rest[0]}" if x.ndim == 2 else f"at index {list(rest)}"
-            raise DataError(
-                f"row {row} of {what} has {flaw.problem} {where} (counted from 0): "
-                "fill, scale or drop it; wiseale does not guess"
-            )
+            place = f"row {row} of {what} has {flaw.problem} {where} (counted from 0)"
+            if columns and x.ndim == 2:
+                place = f'row {row + 1} of {what} (counted from 1) has {flaw.problem} in column "{columns[rest[0]]}"'
+            raise DataError(f"{place}: fill, scale or drop it; wiseale does not guess")
         if not in_place:
             result[rows] = x[rows]
     return result
@@ -141,10 +172,7 @@ def put_channels_first(x: Array, what: str, channels: Channels) -> Array:
         raise DataError(f"{what} has the shape {x.shape}{wish}: {_SHAPES} is needed, reshape it")
     colours = (1, 3, 4)
     if channels == "auto" and x.ndim == 4 and x.shape[3] in colours and x.shape[1] not in colours:
-        raise DataError(
-            f"{what} has the shape {x.shape}, which looks like (n, height, width, channels): "
-            "say channels=last, or channels=first if it is not"
-        )
+        raise ChannelsError(what, x.shape)
     return x
 
 

@@ -86,6 +86,7 @@ class Dataset:
         columns: names of a table's features, in order; empty if they have none.
         table: kinds of a table's columns, where they are not numbers alone or some cells are missing: x then holds one
             cell per column, NaN where it is missing.
+        ignored: name of each column of a table that is not learned from, and why; labels are not among them.
     """
 
     name: str
@@ -99,6 +100,7 @@ class Dataset:
     columns: tuple[str, ...] = ()
     ours: Mapping[str, float | str] = field(default_factory=dict)
     table: TableSchema | None = None
+    ignored: tuple[tuple[str, str], ...] = ()
 
     @property
     def x_shape(self) -> tuple[int, ...]:

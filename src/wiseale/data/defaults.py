@@ -17,7 +17,8 @@ from wiseale import config
 from wiseale.data.dataset import Array, Dataset, Preset, Reading, Rows, Scaling
 from wiseale.data.fingerprint import fingerprint
 from wiseale.data.finite import row_blocks, some_rows
-from wiseale.errors import ConfigError
+from wiseale.data.tables.columns import list_ignored, quote_name
+from wiseale.errors import ConfigError, counted
 
 if TYPE_CHECKING:  # likelihoods import torch, which finding out whether a path can be read does not need
     from wiseale.data.tables.schema import TableSchema
@@ -54,6 +55,7 @@ def make_dataset(
     scaling: Scaling | None = None,
     sha256: str | None = None,
     table: TableSchema | None = None,
+    ignored: tuple[tuple[str, str], ...] = (),
 ) -> Dataset:
     """A dataset of checked observations, all of them training rows, with default settings.
 
@@ -78,6 +80,7 @@ def make_dataset(
         scaling: how x is standardised if the user says so; by default it follows the likelihood, see :func:`suit`.
         sha256: fingerprint of the content where it is known already.
         table: kinds of the columns, where x holds cells.
+        ignored: name of each column that is not learned from, and why, where there is no ``table`` to say it.
     """
     if table is not None:
         return _make_table(x, name, dict(factors or {}), columns, scaling, table)
@@ -92,6 +95,7 @@ def make_dataset(
         scaling=scaling or _default_scaling(x.shape[1:], config.build("likelihood", preset.likelihood)),
         scaling_follows_likelihood=scaling is None,
         columns=columns,
+        ignored=ignored,
     )
 
 
@@ -116,6 +120,7 @@ def _make_table(
         scaling=scaling or "columns",
         columns=columns,
         table=table,
+        ignored=table.ignored,
     )
 
 
@@ -223,21 +228,43 @@ def choose_length(
 def describe(dataset: Dataset) -> str:
     """What people's own data was taken for and what was chosen for it, in one line."""
     preset, shape = dataset.preset, dataset.x_shape
-    form = _count(shape[0], "column" if len(shape) == 1 else "channel")
+    form = counted(shape[0], "column" if len(shape) == 1 else "channel")
     if dataset.table is not None:
         holes = int(sum(np.isnan(dataset.train.x[part]).sum() for part in row_blocks(dataset.train.x)))
-        form += f": {dataset.table.describe()}; {_count(holes, 'missing cell')}"
+        form += f": {dataset.table.describe()}; {counted(holes, 'missing cell')}"
     if len(shape) == 2:
-        form = f"signals of {form} and {_count(shape[1], 'sample')}"
+        form = f"signals of {form} and {counted(shape[1], 'sample')}"
     if len(shape) == 3:
         form = f"images of {form}, {shape[1]} by {shape[2]} pixels"
     scaling = {"none": "not standardised", "columns": "standardised by column", "global": "standardised as a whole"}
-    constant = constant_columns(dataset)
+    if constant := constant_columns(dataset):
+        form += f" ({constant})"
+    if dataset.table is None and dataset.ignored:
+        form += f"; ignored: {list_ignored(dataset.ignored)}"
+    form += _labels(dataset)
     likelihood = preset.likelihood.partition(":kinds=")[0]  # the kinds are said with the columns
     return (
-        f"{_count(len(dataset.train), 'row')}, {form}{f' ({constant})' if constant else ''}; network {preset.network}, "
+        f"{counted(len(dataset.train), 'row')}, {form}; network {preset.network}, "
         f"likelihood {likelihood}, latent dimension {preset.latent_dim}, {scaling[dataset.scaling]}"
     )
+
+
+def describe_columns(dataset: Dataset) -> str:
+    """What the named columns of a table were taken for and what was left out, in one line; empty for other data."""
+    from wiseale.data.tables.schema import Column, TableSchema
+
+    table = dataset.table
+    if table is None:
+        if all(name.isdecimal() for name in dataset.columns):
+            return ""
+        table = TableSchema(tuple(Column(name, "number") for name in dataset.columns), dataset.ignored)
+    return table.describe() + _labels(dataset)
+
+
+def _labels(dataset: Dataset) -> str:
+    """``; label: species`` of a table that has labels."""
+    names = [quote_name(name) for name in dataset.train.factors] if dataset.columns else []
+    return f"; label{'s' * (len(names) > 1)}: {', '.join(names)}" if names else ""
 
 
 def constant_columns(dataset: Dataset) -> str:
@@ -251,9 +278,9 @@ def constant_columns(dataset: Dataset) -> str:
         if not constant.any():
             return ""
     found = np.flatnonzero(constant)
-    names = ", ".join(dataset.columns[i] if dataset.columns else str(i) for i in found[:_LISTED])
+    names = ", ".join(quote_name(dataset.columns[i]) if dataset.columns else str(i) for i in found[:_LISTED])
     rest = (", …" if len(found) > _LISTED else "") + ("" if dataset.columns else " (counted from 0)")
-    return f"{_count(len(found), 'constant column')}: {names}{rest}"
+    return f"{counted(len(found), 'constant column')}: {names}{rest}"
 
 
 def _default_scaling(x_shape: tuple[int, ...], family: LikelihoodFamily) -> Scaling:
@@ -265,7 +292,3 @@ def _holds_only(x: Array, low: int, high: int) -> bool:
     """Whether every value is one of the two; of a set above 64 GiB, whether every value of some rows is."""
     x = some_rows(x)
     return all(bool(((x[rows] == low) | (x[rows] == high)).all()) for rows in row_blocks(x))
-
-
-def _count(n: int, thing: str) -> str:
-    return f"{n:,} {thing}{'' if n == 1 else 's'}"

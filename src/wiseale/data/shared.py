@@ -88,6 +88,7 @@ def read_shared(spec: str, data_root: Path) -> Dataset | None:
     splits = {name: _read(rows, folder, name) for name, rows in described["splits"].items()}
     facts = described["dataset"]
     facts |= {"preset": Preset(**facts["preset"]), "columns": tuple(facts["columns"])}
+    facts["ignored"] = tuple((name, reason) for name, reason in facts["ignored"])
     if facts["table"] is not None:
         facts["table"] = TableSchema.from_values(facts["table"])
     return Dataset(train=splits["train"], test=splits.get("test"), **facts)

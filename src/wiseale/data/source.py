@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
@@ -12,6 +13,7 @@ from wiseale.config import SettingError, Settings, from_values, parse_spec
 from wiseale.data.dataset import Dataset, Progress
 from wiseale.data.images.folder import load_images, load_packed
 from wiseale.data.packs.reader import is_pack
+from wiseale.data.tables.table import TableFile
 from wiseale.errors import ConfigError, DataError
 
 READERS = {
@@ -23,6 +25,12 @@ READERS = {
 }
 """Where each type of file is read: a class of settings with the method :meth:`FileReader.load`."""
 
+_FORM = (
+    "separator",
+    "header",
+    "decimal",
+    "channels",
+)  # how a file is written, not what is wanted of it
 _SETTINGS = re.compile(r":(?=[A-Za-z][\w-]*=)")  # a colon that may begin settings
 
 
@@ -34,10 +42,13 @@ class FileReader(Protocol):
         ...
 
 
-def load_path(spec: str, *, training: bool = True, progress: Progress | None = None) -> Dataset:
+def load_path(
+    spec: str, *, training: bool = True, progress: Progress | None = None, columns: tuple[str, ...] = ()
+) -> Dataset:
     """The dataset in a file or folder: ``"sales.csv"``, ``"sales.csv:columns=price,qty,labels=region"``.
 
-    Its name is the absolute path with the settings given, so that it can be loaded again from anywhere.
+    Its name is the absolute path with the settings given, so that it can be loaded again from anywhere. ``columns`` are
+    the features of a table whose settings choose none.
     """
     path, settings = split_path(spec)
     if not path.exists():
@@ -47,7 +58,26 @@ def load_path(spec: str, *, training: bool = True, progress: Progress | None = N
     if path.is_dir() or path.suffix.lower() == ".zip":
         return load_images(path, parse_spec(f":{settings}")[1], progress, training=training)
     source = file_reader(path, settings)
+    if columns and isinstance(source, TableFile) and not (source.columns or source.drop or source.kinds):
+        source = replace(source, columns=columns)
     return source.load(path, f"{path}:{settings}" if settings else str(path), training=training)
+
+
+def read_alike(spec: str, before: str) -> str:
+    """The spec with how another file of its type was read (``decimal=comma``), where it does not say otherwise.
+
+    Args:
+        spec: a data argument.
+        before: the data argument that a model was trained on; empty where that is not known.
+    """
+    path, settings = split_path(spec)
+    known_path, known = split_path(before)
+    if path.suffix.lower() != known_path.suffix.lower() or path.suffix.lower() not in READERS:
+        return spec
+    own = parse_spec(f":{settings}")[1]
+    kept = {name: value for name, value in parse_spec(f":{known}")[1].items() if name in _FORM and name not in own}
+    added = ",".join(f"{name}={value}" for name, value in kept.items())
+    return f"{spec}{',' if settings else ':'}{added}" if added else spec
 
 
 def file_reader(path: Path, settings: str) -> FileReader:

@@ -13,6 +13,7 @@ from typing import IO
 
 import numpy as np
 
+from wiseale.config import parse_spec
 from wiseale.data import is_path, load_dataset
 from wiseale.data.arrays import (
     ArrayFile,
@@ -29,6 +30,7 @@ from wiseale.data.finite import first_flaw
 from wiseale.data.source import file_reader, split_path
 from wiseale.data.tables.blocks import Block, RawBlock, check_cells
 from wiseale.data.tables.columns import Selection, select
+from wiseale.data.tables.csv_form import Form
 from wiseale.data.tables.mixed import encode_block
 from wiseale.data.tables.schema import TableSchema, Unseen
 from wiseale.data.tables.table import Reader, TableFile
@@ -47,12 +49,14 @@ class RowStream:
         x_shape: shape of one observation.
         n: number of rows; None where it is known only after reading to the end.
         blocks: reads from the start: arrays (rows, *x_shape), float32, float64 or uint8, every value finite.
+        columns: names of a table's columns; empty for other files.
     """
 
     name: str
     x_shape: tuple[int, ...]
     n: int | None
     blocks: Callable[[], Iterator[Array]]
+    columns: tuple[str, ...] = ()
 
     def require(self, x_shape: tuple[int, ...]) -> RowStream:
         """This stream; an error if its rows have another shape."""
@@ -86,7 +90,7 @@ def open_rows(
             return _array_rows(reader, path, array, missing=table is not None)
         if isinstance(reader, TableFile):
             if table is not None:
-                return cell_stream(reader, path, table, unseen).rows()
+                return cell_stream(reader, path, table, unseen or said_unseen(settings)).rows()
             return _table_rows(reader, path, columns)
     dataset = load_dataset(spec, data_root, progress, training=False)
     rows = dataset.test if split == "test" else dataset.train
@@ -116,7 +120,7 @@ def _table_rows(reader: TableFile, path: Path, columns: tuple[str, ...]) -> RowS
             f'column {differ + 1} chosen from {path.name} is "{found[differ]}", '
             f'the model was trained on "{columns[differ]}" there: choose the same columns in the same order'
         )
-    return RowStream(path.name, (len(found),), None, lambda: _table_blocks(chosen, read))
+    return RowStream(path.name, (len(found),), None, lambda: _table_blocks(chosen, read), found)
 
 
 def _table_blocks(chosen: Selection, read: Reader) -> Iterator[Array]:
@@ -153,6 +157,11 @@ class CellStream:
         if n == 0:
             raise DataError(f"{self.chosen.file} has no rows: at least 1 is needed")
 
+    @property
+    def form(self) -> Form | None:
+        """How the file is written, where it is text."""
+        return self.read.form
+
     def rows(self) -> RowStream:
         """The cells alone."""
         alone = replace(self, chosen=replace(self.chosen, labels=()))
@@ -162,6 +171,11 @@ class CellStream:
             None,
             lambda: (block.values for block, _ in alone.blocks()),
         )
+
+
+def said_unseen(settings: str) -> Unseen | None:
+    """What a file's settings say of levels that training did not see; None where they say nothing."""
+    return parse_spec(f":{settings}")[1].get("unseen")  # type: ignore[return-value]
 
 
 def cell_stream(reader: TableFile, path: Path, table: TableSchema, unseen: Unseen | None = None) -> CellStream:

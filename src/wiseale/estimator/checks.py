@@ -18,7 +18,16 @@ from wiseale.data.tables.frames import frame_names, library_of
 from wiseale.data.tables.matrix import has_missing, learn_matrix
 from wiseale.data.tables.schema import Unseen
 from wiseale.errors import ConfigError
-from wiseale.estimator.inputs import InvalidInputError, as_seed, as_spec, as_value_error, from_torch, is_auto
+from wiseale.estimator.inputs import (
+    InvalidInputError,
+    as_seed,
+    as_spec,
+    as_value_error,
+    from_torch,
+    is_auto,
+    refuse_no_data,
+    word_in,
+)
 from wiseale.estimator.tables import Cells, as_objects, has_names, learn_cells, pick, read_cells
 from wiseale.models.inference import Codec, Numbers
 from wiseale.training.threads import is_small_step, torch_threads
@@ -62,6 +71,7 @@ class ChecksInput:
 
     def _learned(self, X: Any) -> tuple[Array, Cells | None]:
         """What ``fit`` learns from: X as an array, or its cells where columns have kinds or cells are missing."""
+        refuse_no_data(X)
         config.convert("missing", self.missing, Missing)
         config.convert("unseen", self.unseen, Unseen)
         given = from_torch(X)
@@ -87,6 +97,7 @@ class ChecksInput:
     def _cells(self, X: Any, *, missing: bool = False) -> Array:
         """X as the rows the model takes: the cells of a table, or a finite array of a shape that fits."""
         check_is_fitted(self)
+        refuse_no_data(X)
         given = from_torch(X)
         schema = self._codec.model_config.table
         if self._codec.model.table is None or schema is None:
@@ -112,20 +123,27 @@ class ChecksInput:
         """X as an array of a shape that fits, finite but for ``missing`` cells; in ``fit`` (``reset``) of any type."""
         if not reset:
             check_is_fitted(self)
-        x: Array = validate_data(
-            self,
-            from_torch(X),
-            reset=reset,
-            dtype="numeric" if reset else [np.float64, np.float32, np.uint8],
-            allow_nd=True,
-            ensure_min_samples=2 if reset else 1,
-            ensure_all_finite="allow-nan",
-        )
+        try:
+            x: Array = validate_data(
+                self,
+                from_torch(X),
+                reset=reset,
+                dtype="numeric" if reset else [np.float64, np.float32, np.uint8],
+                allow_nd=True,
+                ensure_min_samples=2 if reset else 1,
+                ensure_all_finite=False,  # below, with the place
+            )
+        except ValueError:
+            if (word := word_in(X)) is None:
+                raise
+            advice = "give the data frame itself (fit(df), not fit(df.values)), whose columns have names and kinds"
+            raise InvalidInputError(f"X is an array with words in it, such as {word!r}: {advice}") from None
         if x.ndim > 4 or math.prod(x.shape[1:]) == 0:
             shapes = "(n, features), (n, channels, length) or (n, channels, height, width)"
             raise ValueError(f"X has the shape {x.shape}, but AutoEncoder takes {shapes}")
         if not reset and x.shape[1:] != self.x_shape_:
             raise ValueError(f"X has rows of shape {x.shape[1:]}, but AutoEncoder was fitted on {self.x_shape_}")
+        _refuse_infinity(x, self._names)
         if not missing and has_missing(x):
             advice = _REFUSED if self.missing == "error" else _NONE_SEEN
             raise _missing_error(x, self._names, advice if x.ndim == 2 else _IN_TABLES)
@@ -156,10 +174,28 @@ class ChecksInput:
         return is_small_step(known.network, known.likelihood, known.x_shape, known.latent_dim, rows)
 
 
+def _refuse_infinity(x: Array, names: tuple[str, ...]) -> None:
+    """An error that names the first infinite value."""
+    for rows in row_blocks(x) if x.dtype.kind == "f" else ():
+        if (infinite := np.isinf(x[rows])).any():
+            row, *place = np.argwhere(infinite)[0].tolist()
+            cell = f"{float(x[rows][(row, *place)]):g}{_in_column(names, place)}"
+            raise InvalidInputError(
+                f"Input X contains infinity: row {rows.start + row + 1} of X (counted from 1) has {cell}: "
+                "fill or drop it; wiseale does not guess"
+            )
+
+
+def _in_column(names: tuple[str, ...], place: list[int]) -> str:
+    """`` in column "mass"`` of a table, by its number from 1 where it has no name; empty for signals and images."""
+    if len(place) > 1:
+        return ""
+    return f' in column "{names[place[0]]}"' if names else f" in column {place[0] + 1}"
+
+
 def _missing_error(x: Array, names: tuple[str, ...], advice: str) -> ValueError:
     """That the first missing cell of x is in the way, in one line; columns without a name are counted from 1."""
     rows = next(rows for rows in row_blocks(x) if np.isnan(x[rows]).any())
     row, *place = np.argwhere(np.isnan(x[rows]))[0].tolist()
-    column = f'"{names[place[0]]}"' if names else place[0] + 1
-    cell = f"a missing cell in column {column}" if x.ndim == 2 else "a missing value"
+    cell = f"a missing cell{_in_column(names, place)}" if x.ndim == 2 else "a missing value"
     return InvalidInputError(f"Input X contains NaN: row {rows.start + row + 1} (counted from 1) has {cell}; {advice}")

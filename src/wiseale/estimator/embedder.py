@@ -19,7 +19,7 @@ from wiseale.estimator.estimator import AutoEncoder
 from wiseale.estimator.inputs import InvalidInputError
 from wiseale.estimator.loading import load
 from wiseale.estimator.tables import pick
-from wiseale.models.files import code_names
+from wiseale.models.files import code_names, sigma_names
 from wiseale.models.model_file import model_digest, model_directory
 
 
@@ -29,11 +29,11 @@ class Embedder:
     A model that is saved again at this path is loaded again; ``sha256`` refuses it.
 
     A batch is a pandas, polars or pyarrow table, a dict of arrays (Ray Data), or an array. The result is of the same
-    kind: codes in columns ``z0``, ``z1``, … (float32) after the columns to keep, or an array (n, latent_dim).
+    kind: codes in columns ``z1``, ``z2``, … (float32) after the columns to keep, or an array (n, latent_dim).
 
     Args:
         model: a run or model directory that every process can read.
-        sigma: also the posteriors' standard deviations, ``sigma0``, ``sigma1``, …
+        sigma: also the posteriors' standard deviations, ``sigma1``, ``sigma2``, …
         error: also each row's reconstruction error, ``error``.
         keep: columns of the batch to pass on, such as an identifier.
         column: the column that holds whole observations (images, signals) in place of a column for each feature.
@@ -70,8 +70,8 @@ class Embedder:
     @property
     def columns(self) -> tuple[str, ...]:
         """The names of the result's columns after those that are kept."""
-        names = code_names(self._estimator._codec.model.latent_dim)
-        names += tuple(f"sigma{k}" for k in range(len(names))) if self.sigma else ()
+        latent_dim = self._estimator._codec.model.latent_dim
+        names = code_names(latent_dim) + (sigma_names(latent_dim) if self.sigma else ())
         return names + (("error",) if self.error else ())
 
     def __call__(self, batch: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 import os
 import warnings
 from pathlib import Path
@@ -16,13 +17,13 @@ from sklearn.utils.validation import check_is_fitted
 from wiseale import config
 from wiseale.data.dataset import Array
 from wiseale.data.defaults import HELD_OUT
-from wiseale.errors import CollapseWarning
+from wiseale.errors import CollapseWarning, IgnoredColumnsWarning
 from wiseale.estimator.checks import ChecksInput
 from wiseale.estimator.exploring import explore
 from wiseale.estimator.fit import fit_array
 from wiseale.estimator.inputs import InvalidInputError, Standardize, as_seed, as_value_error, from_torch, scores
 from wiseale.estimator.notebook import history_svg
-from wiseale.estimator.tables import cell_frame, write_cells, write_filled
+from wiseale.estimator.tables import cell_frame, ignored_message, write_cells, write_filled
 from wiseale.models.imputation import draw, impute
 from wiseale.models.inference import Codec, Numbers
 from wiseale.models.model_file import refuse_to_replace, save_model
@@ -135,6 +136,8 @@ class AutoEncoder(ChecksInput, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         self.n_epochs_ = len(fitted.history)
         self.best_epoch_: int | None = fitted.best_epoch
         self.seed_ = fitted.chosen.seed
+        if cells is not None and (told := ignored_message(cells.schema)):
+            warnings.warn(told, IgnoredColumnsWarning, stacklevel=2)
         if fitted.collapse:
             warnings.warn(fitted.collapse, CollapseWarning, stacklevel=2)
         return self
@@ -232,8 +235,8 @@ class AutoEncoder(ChecksInput, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         Without a ``random_state`` the seed of training is used: calls with one n return the same.
         """
         check_is_fitted(self)
-        if n_samples < 1:
-            raise ValueError(f"n_samples must be at least 1, got {n_samples}")
+        if not isinstance(n_samples, numbers.Integral) or n_samples < 1:
+            raise ValueError(f"n_samples must be a whole number of at least 1, got {n_samples!r}")
         seed = self.seed_ if random_state is None else as_seed(random_state)
         drawn = np.concatenate(list(self._codec.sample(n_samples, seed, noise=noise)))
         return write_cells(self._codec.model_config.table, drawn)

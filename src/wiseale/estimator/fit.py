@@ -70,9 +70,10 @@ def fit_array(
     What ``asked`` leaves open is chosen as for files, see :mod:`wiseale.data.defaults`.
     """
     table = cells.schema if cells is not None and cells.x is not None else None
-    x = x if table is not None else observations(x, "X", channels="first")
+    ignored = cells.schema.ignored if cells is not None else ()
+    x = x if table is not None else observations(x, "X", columns=columns)
     scaling = None if standardize == "auto" else standardize
-    dataset = make_dataset(x, "X", columns=columns, scaling=scaling, table=table)
+    dataset = make_dataset(x, "X", columns=columns, scaling=scaling, table=table, ignored=ignored)
     used = {name: getattr(asked, name) for name in ("network", "likelihood", "latent_dim") if getattr(asked, name)}
     dataset = replace(dataset, preset=replace(dataset.preset, **used))
     dataset = suit(dataset, dataset.preset.likelihood)

@@ -14,8 +14,10 @@ from sklearn.utils import check_random_state
 
 from wiseale import config
 from wiseale.config import Settings
+from wiseale.data.arrays import ChannelsError
 from wiseale.data.tables.kind_error import KindError
 from wiseale.errors import ConfigError, DataError
+from wiseale.estimator.tables import said_in_python
 from wiseale.models.inference import has_elbo
 from wiseale.objectives import make_objective
 
@@ -32,13 +34,43 @@ def as_value_error() -> Iterator[None]:
     try:
         yield
     except KindError as error:
-        raise InvalidInputError(error.message(_said_in_python)) from None
+        raise InvalidInputError(error.message(lambda name, kind: said_in_python({name: kind}))) from None
+    except ChannelsError as error:
+        raise InvalidInputError(error.in_python()) from None
     except (ConfigError, DataError) as error:
         raise InvalidInputError(str(error)) from None
 
 
-def _said_in_python(name: str, kind: str) -> str:
-    return f"column_kinds={json.dumps({name: kind}, ensure_ascii=False)}"
+_READ_BY = {".parquet": "pandas.read_parquet", ".npy": "numpy.load", ".npz": "numpy.load", ".tsv": "pandas.read_table"}
+
+
+def refuse_no_data(X: Any) -> None:
+    """An error where X is not data but where it may be read from, or nothing."""
+    if X is None:
+        raise ConfigError('X is None: give an array or a data frame, such as pandas.read_csv("measurements.csv")')
+    if isinstance(X, str | os.PathLike):
+        path = os.fspath(X)
+        reader = _READ_BY.get(os.path.splitext(path)[1].lower(), "pandas.read_csv")
+        raise ConfigError(f"X is the name of a file: read it first, for example by {reader}({json.dumps(path)})")
+
+
+def word_in(X: Any) -> str | None:
+    """A word that an array or a nested list holds; None where it holds none."""
+    try:
+        array = np.asarray(X)
+    except ValueError:  # ragged
+        return None
+    if array.dtype.kind not in "OUS":
+        return None
+    return next((str(value) for value in array.flat if isinstance(value, str | bytes) and not _is_number(value)), None)
+
+
+def _is_number(word: str | bytes) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
 
 
 def as_spec(kind: str, value: Any) -> str:

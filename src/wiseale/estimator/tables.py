@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -12,13 +13,15 @@ import numpy as np
 
 from wiseale.data.dataset import Array
 from wiseale.data.tables.blocks import gather
-from wiseale.data.tables.columns import Selection, counted_names
+from wiseale.data.tables.columns import Selection, counted_names, list_ignored
 from wiseale.data.tables.frames import frame_names, library_of, raw_blocks, select_all, write_frame
-from wiseale.data.tables.kinds import choose_counts, parse_kinds
+from wiseale.data.tables.kinds import AS_SAID, ROW_NUMBERS, choose_counts, parse_kinds
 from wiseale.data.tables.mixed import encoded, learn_schema
 from wiseale.data.tables.schema import Column, TableSchema, Unseen
 from wiseale.errors import DataError
 from wiseale.registry import did_you_mean
+
+_SAID = 5  # columns that a message says kinds of
 
 
 @dataclass(frozen=True)
@@ -41,9 +44,10 @@ def learn_cells(
     library = library_of(X)
     chosen, read = select_all(X), partial(raw_blocks, X)
     asked = parse_kinds(column_kinds or {})
-    kept, schema = learn_schema(chosen, read, asked, "error" if missing == "error" else "learn", unseen)
+    learned = learn_schema(chosen, read, asked, "error" if missing == "error" else "learn", unseen)
+    kept, schema = learned.chosen, learned.schema
     if schema is None:
-        return Cells(None, _of_numbers(kept, X, library))
+        return Cells(None, replace(_of_numbers(kept, X, library), ignored=learned.ignored))
     x, _ = gather(kept, encoded(schema, kept, read), missing=True)
     return Cells(x, replace(choose_counts(schema, x), frame=library))
 
@@ -59,8 +63,29 @@ def _of_numbers(kept: Selection, X: Any, library: str) -> TableSchema:
             columns.append(Column(kept.names[i], "binary", (False, True), dtype=raw.dtype))
         else:
             columns.append(Column(kept.names[i], "number", whole=whole, dtype=raw.dtype))
-    ignored = tuple((name, "as you said") for i, name in enumerate(kept.names) if i not in kept.features)
-    return TableSchema(tuple(columns), ignored, library)
+    return TableSchema(tuple(columns), frame=library)
+
+
+def ignored_message(schema: TableSchema) -> str:
+    """Which columns are not learned from, why and what to do, in one line; empty where the user said so of all."""
+    ignored = [(name, reason) for name, reason in schema.ignored if reason not in (AS_SAID, "a label")]
+    if not ignored:
+        return ""
+    name, reason = ignored[0]
+    as_it_is = reason not in ("dates", "durations")
+    kind = "number" if reason.startswith(ROW_NUMBERS) else "category"
+    keep = f"say {said_in_python({name: kind})}" if as_it_is else f'turn "{name}" into numbers'
+    columns, one, them = ("column", "it", "it") if len(ignored) == 1 else ("columns", "one", "them")
+    ignore = said_in_python({name: "ignore" for name, _ in ignored[:_SAID]}) + " …" * (len(ignored) > _SAID)
+    return (
+        f"{columns} not learned from: {list_ignored(ignored)}; to learn from {one}, {keep}; "
+        f"to leave {them} out without this warning, say {ignore}"
+    )
+
+
+def said_in_python(kinds: Mapping[str, str]) -> str:
+    """Columns and their kinds as an argument: ``column_kinds={"id": "ignore"}``."""
+    return f"column_kinds={json.dumps(dict(kinds), ensure_ascii=False)}"
 
 
 def pick(X: Any, names: tuple[str, ...]) -> Any:

@@ -17,6 +17,7 @@ from wiseale.data import Dataset, Rows, load_dataset
 from wiseale.data.dataset import Array
 from wiseale.data.defaults import check_values, make_dataset
 from wiseale.data.reading import interpret
+from wiseale.data.source import read_alike
 from wiseale.data.stream import open_rows
 from wiseale.errors import DataError, RunError
 from wiseale.models.inference import Codec
@@ -149,9 +150,9 @@ def open_run(path: Path, data: str | None = None, dataset: Dataset | None = None
     settings = record.settings
     root = Path(settings.data_root) if settings.data_root else None
     codec = Codec(*load_model(run.model), exact=False)
-    if codec.model.table is not None and data is not None:
-        dataset = read_as_cells(codec, data)
-    dataset = dataset or load_dataset(data or settings.data, root)
+    if data is not None:
+        dataset = read_other(codec, data, settings, root)
+    dataset = dataset or load_dataset(settings.data, root)
     if dataset.x_shape != codec.model.x_shape:
         shapes = f"has rows of shape {dataset.x_shape}, the model takes {codec.model.x_shape}"
         raise DataError(f"{data or settings.data} {shapes}")
@@ -163,6 +164,19 @@ def open_run(path: Path, data: str | None = None, dataset: Dataset | None = None
 def encode_run(path: Path, data: str | None = None, most: int = MOST_ROWS) -> Encoded:
     """The run's model applied to its dataset's test rows, to its held-out rows where it has none, or to other data."""
     return open_run(path, data).unseen(most)
+
+
+def read_other(codec: Codec, data: str, settings: TrainConfig, root: Path | None) -> Dataset:
+    """Data that is not the run's own, read as that was, with the columns that the model knows."""
+    spec = read_alike(data, settings.data)
+    if codec.model.table is not None:
+        return read_as_cells(codec, spec)
+    dataset = load_dataset(spec, root, columns=codec.model_config.columns)
+    if dataset.table is not None:
+        raise DataError(
+            f"{data} has words or missing cells, and the model was trained on numbers alone: drop such rows"
+        )
+    return dataset
 
 
 def read_as_cells(codec: Codec, data: str) -> Dataset:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
+from wiseale.errors import counted
 from wiseale.evaluation.record import Evaluation
 from wiseale.models.card import Provenance
 from wiseale.runs.directory import RunDirectory, read
@@ -17,5 +18,5 @@ def provenance(run: RunDirectory) -> Provenance:
     if not run.evaluation.exists():
         return trained
     evaluation = read(Evaluation, run.evaluation)
-    rows = f"{evaluation.n_eval:,} rows ({evaluation.split})"
+    rows = f"{counted(evaluation.n_eval, 'row')} ({evaluation.split})"
     return dataclasses.replace(trained, measures=evaluation.measures, evaluated_on=rows)

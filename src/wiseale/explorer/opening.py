@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from wiseale.data import Dataset, Rows, load_dataset
 from wiseale.data.dataset import Progress
+from wiseale.data.source import read_alike
 from wiseale.errors import DataError, RunError
 from wiseale.evaluation.encoded import read_as_cells
 from wiseale.experiments.comparison import COMPARISON, read_comparison
@@ -123,6 +124,8 @@ def choose_rows(
         raise DataError(f"{first.name} is a model, which does not know its data: give the rows to show with --data")
     settings = first.run.read_record().settings if first.run else None
     root = data_root or (Path(settings.data_root) if settings and settings.data_root else None)
+    if data is not None and settings is not None:
+        data = read_alike(data, settings.data)
     if data is not None and first.codec.model.table is not None:
         dataset = read_as_cells(first.codec, data)
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import numpy.typing as npt
 from wiseale.data.array_output import ArrayOutput, Field
 from wiseale.data.dataset import Array
 from wiseale.data.source import file_reader, split_path
-from wiseale.data.stream import CellStream, RowStream, cell_stream, open_rows
+from wiseale.data.stream import CellStream, RowStream, cell_stream, open_rows, said_unseen
 from wiseale.data.tables.columns import counted_names
 from wiseale.data.tables.schema import Column, TableSchema, Unseen
 from wiseale.data.tables.table import TableFile
@@ -33,7 +34,7 @@ def embed(
     if sigma and not codec.model_config.stochastic:
         raise DataError(f"{codec.model_config.objective} has a deterministic encoder without sigma: leave out --sigma")
     fields = [Field("codes", (d_z,), _CODES, code_names(d_z))]
-    fields += [Field("sigma", (d_z,), _CODES, tuple(f"sigma{k}" for k in range(d_z)))] if sigma else []
+    fields += [Field("sigma", (d_z,), _CODES, sigma_names(d_z))] if sigma else []
     fields += [Field("error", (), _CODES, ("error",))] if error else []
     rows.require(codec.model.x_shape)
     with ArrayOutput(out, fields) as output:
@@ -61,7 +62,7 @@ def open_cells(codec: Codec, spec: str, unseen: Unseen | None = None) -> CellStr
     if table is None:
         names = made_of.columns or counted_names(made_of.x_shape[0])
         table = TableSchema(tuple(Column(name, "number") for name in names))
-    return cell_stream(reader, path, table, unseen)
+    return cell_stream(reader, path, table, unseen or said_unseen(settings))
 
 
 def open_codes(codec: Codec, spec: str) -> RowStream:
@@ -74,7 +75,7 @@ def open_codes(codec: Codec, spec: str) -> RowStream:
             rows = open_rows(spec)
         except DataError:
             raise named from None
-        if rows.x_shape != (d_z,):
+        if rows.x_shape != (d_z,) or any(re.fullmatch(r"z\d+", name) for name in rows.columns):
             raise named from None
     if rows.x_shape != (d_z,):
         raise DataError(f"{rows.name} has rows of shape {rows.x_shape}, but codes have {d_z} columns")
@@ -110,12 +111,15 @@ def _write_x(codec: Codec, blocks: Iterable[Array], out: Path, n: int | None, pr
 
 
 def impute(codec: Codec, cells: CellStream, out: Path, *, progress: Progress) -> int:
-    """Write a table with its missing cells filled, everything else as it was; the number of cells filled."""
+    """Write a table with its missing cells filled, everything else as it was; the number of cells filled.
+
+    A text table is written as it is: separator, decimal mark and header.
+    """
     chosen, filled = cells.chosen, 0
     names = [chosen.names[i] or str(i + 1) for i in range(len(chosen.names))]
     places = {i: k for k, i in enumerate(chosen.features)} | {i: k for k, i in enumerate(chosen.labels)}
-    fields = [Field(name, (), np.dtype(object), (name,)) for name in names]
-    with ArrayOutput(out, fields) as output:
+    fields = [Field(name, (), np.dtype(object), (chosen.names[i],)) for i, name in enumerate(names)]
+    with ArrayOutput(out, fields, cells.form) as output:
         for block, raw in cells.blocks():
             parts = [imputation.impute(codec, block.values[part]) for part in codec.blocks(len(raw))]
             answers = _cells(cells.table, np.concatenate(parts))
@@ -157,8 +161,13 @@ def _objects(values: Sequence[Any]) -> npt.NDArray[np.object_]:
 
 
 def code_names(latent_dim: int) -> tuple[str, ...]:
-    """The names of the code columns in a table: z0, z1, ..., one for each dimension."""
-    return tuple(f"z{k}" for k in range(latent_dim))
+    """The names of the code columns in a table: z1, z2, ..., one for each dimension, as in figures and the explorer."""
+    return tuple(f"z{k}" for k in range(1, latent_dim + 1))
+
+
+def sigma_names(latent_dim: int) -> tuple[str, ...]:
+    """The names of the columns of posterior standard deviations: sigma1, sigma2, ...."""
+    return tuple(f"sigma{k}" for k in range(1, latent_dim + 1))
 
 
 def refuse_overwriting(out: Path, data: str) -> None:

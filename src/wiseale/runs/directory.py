@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from wiseale.errors import ModelFileError, RunError, WiseAleError
+from wiseale.models.model_file import WEIGHTS
+from wiseale.models.places import ZOO
 from wiseale.platform.atomic_files import (
     clear_leftovers,
     make_folder,
@@ -45,6 +47,11 @@ _MAX_RECORDS = 1 << 30  # bytes of metrics.jsonl and timing.jsonl
 
 R = TypeVar("R", bound=Record)
 E = TypeVar("E", EpochRecord, EpochTiming)
+
+
+def data_of(path: Path) -> str:
+    """The data argument that the run at this path was trained on; empty where it is a model without a run."""
+    return RunDirectory.open(path).read_record().settings.data if (path / "model").is_dir() else ""
 
 
 class RunDirectory:
@@ -82,6 +89,11 @@ class RunDirectory:
     def open(cls, path: Path) -> RunDirectory:
         """An existing run directory."""
         run = cls(path.absolute())
+        if str(path).startswith((ZOO, "hf:")) or (path / WEIGHTS).is_file():
+            raise RunError(
+                f"{path} is a model without its run, whose settings and rows are needed here: give the folder that "
+                "`wiseale train DATA --out RUN` wrote, or apply the model with `wiseale embed` or `wiseale explore`"
+            )
         if not run.config.is_file():
             raise RunError(f"{path} is not a run directory: it has no config.json")
         return run

@@ -18,7 +18,7 @@ import wiseale
 from wiseale import kernels
 from wiseale.config import SettingError, TrainConfig, parse_spec
 from wiseale.data import Dataset, load_dataset
-from wiseale.data.defaults import constant_columns
+from wiseale.data.defaults import constant_columns, describe_columns
 from wiseale.errors import DivergenceError, RunError
 from wiseale.models.collapse import CodeUse
 from wiseale.models.model_file import ModelConfig, model_digest, model_directory, save_model
@@ -91,7 +91,7 @@ def start(asked: TrainConfig, out: Path, display: Display) -> Outcome:
         digest = model_digest(model_directory(Path(resolved.init_from))) if resolved.init_from else None
         run = RunDirectory.create(out, record, _environment(resolved, dataset.fingerprint, digest))
         with run.locked():
-            outcome = _run(work, record, run, display, [note] if (note := constant_columns(dataset)) else [])
+            outcome = _run(work, record, run, display, _columns(dataset))
             return dataclasses.replace(outcome, dataset=dataset)
 
 
@@ -122,7 +122,12 @@ def resume(path: Path, display: Display) -> Outcome:
         if world.is_rank_0:
             run.cut_after(work.learner.progress.epoch)
         changes = started.rounding_changes(_environment(resolved, dataset.fingerprint))
-        notes = [*_edited(started, run), *_other_size(before.settings.processes or 1, world.size), *changes]
+        notes = [
+            *_columns(dataset)[:1],
+            *_edited(started, run),
+            *_other_size(before.settings.processes or 1, world.size),
+            *changes,
+        ]
         return _run(work, RunRecord(resolved, work.facts), run, display, notes)
 
 
@@ -245,11 +250,20 @@ def _kept(work: Work) -> str | None:
     return f"kept: the weights of {best}, where the held-out loss was lowest; {last}"
 
 
+def _columns(dataset: Dataset) -> list[str]:
+    """What the columns of a table were taken for, and which are constant."""
+    notes = []
+    if told := describe_columns(dataset):
+        advice = (
+            "" if dataset.train.factors else "; to colour pictures by one, not learning from it: --columns NAME:label"
+        )
+        notes.append(f"columns: {told}{advice}")
+    return [*notes, constant] if (constant := constant_columns(dataset)) else notes
+
+
 def _notes(work: Work) -> list[str]:
     """What a user may wonder about when training starts."""
     notes = []
-    if table := work.model_config.table:
-        notes.append(f"columns: {table.describe()}; to colour pictures by one without learning from it, say NAME:label")
     if work.plan.patience is not None and work.plan.patience < work.plan.max_epochs:
         notes.append(
             f"training ends when {work.plan.patience:,} epochs in a row have not lowered the held-out loss, or after "

@@ -31,6 +31,8 @@ def raw_column(column: Any, dtype: str = "") -> RawColumn:
     if types.is_boolean(kind) or _is_numeric(kind):
         values = np.asarray(column.cast("float64").to_numpy(zero_copy_only=False), np.float64)
         return RawColumn(values, dtype, boolean=types.is_boolean(kind))
+    if types.is_duration(kind):
+        return RawColumn(np.full(len(column), math.nan), dtype, holds="durations")
     if types.is_temporal(kind):
         return RawColumn(np.full(len(column), math.nan), dtype, holds="dates")
     if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):

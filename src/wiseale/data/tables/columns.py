@@ -4,23 +4,33 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from wiseale import config
 from wiseale.errors import DataError
 from wiseale.registry import did_you_mean
 
 _LISTED = 20  # names an error shows
+_LISTED_IGNORED = 5
 _LONGEST = 60  # characters it shows of each
 
 
 @dataclass(frozen=True)
 class Selection:
-    """Columns of a file: all their names, and the positions of the features and of the labels, counted from 0."""
+    """Columns of a file: all their names, and the positions of the features and of the labels, counted from 0.
+
+    Attributes:
+        said: whether the user named the features; row numbers among them are then meant.
+        unnamed: position of a column that has no name while others do: it is left out if it numbers the rows, as the
+            index that pandas writes does, and refused otherwise.
+    """
 
     file: str
     names: tuple[str, ...]
     features: tuple[int, ...]
     labels: tuple[int, ...]
+    said: bool = False
+    unnamed: int | None = None
 
     def called(self, columns: Iterable[int]) -> str:
         """Columns as a sentence names them: ``"price", "qty"``, or ``3`` where there is no name."""
@@ -34,6 +44,22 @@ class Selection:
         return ",".join(safe)
 
 
+def quote_name(name: str) -> str:
+    """A column's name in a list, in quotes where it holds what separates names; as ``--columns`` takes it.
+
+    >>> quote_name("mass"), quote_name("bill,len")
+    ('mass', '"bill,len"')
+    """
+    name = " ".join(name.split())
+    return config.quote(name) if set(name) & set(',:;="') else name
+
+
+def list_ignored(ignored: Sequence[tuple[str, str]]) -> str:
+    """Columns that are not learned from: ``id (row numbers); when (dates)``."""
+    shown = [f"{quote_name(name)} ({reason})" for name, reason in ignored[:_LISTED_IGNORED]]
+    return "; ".join(shown) + ("; …" if len(ignored) > _LISTED_IGNORED else "")
+
+
 def counted_names(count: int) -> tuple[str, ...]:
     """The names of columns that have none of their own.
 
@@ -44,9 +70,18 @@ def counted_names(count: int) -> tuple[str, ...]:
 
 
 def select(
-    file: str, names: Sequence[str], columns: Sequence[str], drop: Sequence[str], labels: Sequence[str]
+    file: str,
+    names: Sequence[str],
+    columns: Sequence[str],
+    drop: Sequence[str],
+    labels: Sequence[str],
+    *,
+    row_numbers: bool = False,
 ) -> Selection:
-    """Find the columns asked for; without any, all that are neither dropped nor labels are features."""
+    """Find the columns asked for; without any, all that are neither dropped nor labels are features.
+
+    A column without a name must be asked for; with ``row_numbers`` the first may be among the features, as ``unnamed``.
+    """
     names = tuple(names)
     for name, times in Counter(names).items():
         if name and times > 1:
@@ -54,16 +89,25 @@ def select(
             raise DataError(f"{file} has several columns named {_quoted(name)} (columns {numbers}): rename them")
     wanted, dropped, coloured = (tuple(_find(file, names, name) for name in given) for given in (columns, drop, labels))
     features = wanted or tuple(i for i in range(len(names)) if i not in coloured)
-    chosen = Selection(file, names, tuple(dict.fromkeys(i for i in features if i not in dropped)), coloured)
+    features = tuple(dict.fromkeys(i for i in features if i not in dropped))
+    chosen = Selection(file, names, features, coloured, said=bool(wanted))
     if not chosen.features:
         raise DataError(f"no column of {file} is left to learn from: {_listed(names)}")
     unnamed = [i for i in chosen.features if not names[i]]
     if unnamed and not wanted:
-        raise DataError(
-            f"column {unnamed[0] + 1} of {file} has no name, and may be a row number: "
-            f"leave it out with drop={unnamed[0] + 1}, or choose with columns="
-        )
+        if not row_numbers or unnamed != [0]:
+            raise no_name(chosen, unnamed[0])
+        return replace(chosen, unnamed=0)
     return chosen
+
+
+def no_name(chosen: Selection, column: int) -> DataError:
+    """The error about a column without a name."""
+    number, file = column + 1, chosen.file
+    return DataError(
+        f"column {number} of {file} has no name, and may be a row number: "
+        f"leave it out with {file}:drop={number}, or choose the others with {file}:columns=…"
+    )
 
 
 def _find(file: str, names: tuple[str, ...], name: str) -> int:

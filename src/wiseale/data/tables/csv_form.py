@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,16 +16,23 @@ _SEPARATORS = {"tab": "\t", "semicolon": ";", "bar": "|", "comma": ","}  # the r
 _SAMPLE = 1 << 16  # characters looked at, and the rest of the line
 _LEAST_LINES = 2  # a wide table's first line may be longer than the sample, and the second tells whether it is a header
 _LONGEST_LINE = 1 << 26
+_LONGEST_NUMBER = 40  # characters: matching takes time that grows with their square
 
 
 @dataclass(frozen=True)
 class Form:
-    """Separator between cells, names of the columns (numbers from 1 without a header), and the decimal mark."""
+    """Separator of cells, names of the columns (numbers from 1 without a header), decimal mark, name of the file."""
 
     separator: str
     names: tuple[str, ...]
     header: bool
     decimal: str
+    file: str = ""
+
+    @classmethod
+    def of_output(cls, names: tuple[str, ...] = ()) -> Form:
+        """The form of tables that are not written like another one."""
+        return cls(",", names, True, "point")
 
     def numbers(self, cells: list[str]) -> list[float]:
         """The cells as numbers; a ValueError if one is not."""
@@ -32,6 +41,30 @@ class Form:
     def is_number(self, cell: str) -> bool:
         """Whether one cell is a number."""
         return _is_number(cell, self.decimal)
+
+    def advice(self, cells: Iterable[str]) -> str:
+        """What to do about cells that are numbers with another decimal mark or thousands separators; empty if none is.
+
+        >>> Form(";", (), True, "point", "sales.csv").advice(["2,5"])
+        'write sales.csv:decimal=comma if that is a number'
+        >>> Form(",", (), True, "point", "sales.csv").advice(["8,008"])
+        'write 8008, without thousands separators, if that is a number'
+        """
+        mark, other = (".", ",") if self.decimal == "point" else (",", ".")
+        numeric = re.compile(rf"[-+]?[\d{mark}{other}]*\{other}\d+[\d{mark}{other}]*")
+        found = [cell for cell in cells if len(cell) <= _LONGEST_NUMBER and numeric.fullmatch(cell)]
+        if not found:
+            return ""
+        grouped = re.compile(rf"[-+]?[1-9]\d{{0,2}}(\{other}\d{{3}})+(\{mark}\d*)?")
+        first = next((cell for cell in found if not grouped.fullmatch(cell)), None)
+        named = "point" if other == "." else "comma"
+        form = f"{self.file}:decimal={named}" + (",separator=comma" if other == self.separator else "")
+        if first is not None:
+            return f"write {form} if that is a number" if first.count(other) == 1 and mark not in first else ""
+        plain = found[0].replace(other, "")
+        if other == self.separator or any(cell.count(other) > 1 or mark in cell for cell in found):
+            return f"write {plain}, without thousands separators, if that is a number"
+        return f"write {plain} if that separates thousands, or {form} if it is the decimal mark"
 
 
 def find_form(path: Path, separator: str, header: str, decimal: str) -> Form:
@@ -43,7 +76,7 @@ def find_form(path: Path, separator: str, header: str, decimal: str) -> Form:
     first, second = rows[0], rows[1] if len(rows) > 1 else []
     named = _guess_header(path.name, first, second, decimal) if header == "auto" else header == "true"
     names = tuple(" ".join(cell.split()) for cell in first) if named else counted_names(len(first))
-    return Form(_SEPARATORS[separator], names, named, decimal)
+    return Form(_SEPARATORS[separator], names, named, decimal, path.name)
 
 
 def _sample(path: Path) -> str:
@@ -99,7 +132,10 @@ def _guess_header(file: str, first: list[str], second: list[str], decimal: str) 
     below = zip(first, numbers, second, strict=False)
     if any(cell.strip() and not number and _is_number(under, decimal) for cell, number, under in below):
         return True
-    raise DataError(f"cannot tell whether the first line of {file} names its columns: say header=true or header=false")
+    raise DataError(
+        f"cannot tell whether the first line of {file} names its columns: "
+        f"write {file}:header=true or {file}:header=false"
+    )
 
 
 def _numbers(cells: list[str], decimal: str) -> list[float]:

@@ -53,7 +53,7 @@ class _CsvReader:
         width = len(chosen.features)
         for cells, labels, lines in self._read(chosen):
             written = [None if cell.strip().lower() in MISSING_WORDS else cell.strip() for cell in cells]
-            columns = [RawColumn(written[i::width], parse=self.form.numbers) for i in range(width)]
+            columns = [RawColumn(written[i::width], form=self.form) for i in range(width)]
             yield RawBlock(columns, labels, lines)
 
     def _read(self, chosen: Selection) -> Iterator[tuple[list[str], list[list[str]], list[int]]]:
@@ -125,13 +125,13 @@ class _CsvReader:
             return f"{where} has an empty cell in {named}: fill or drop it; wiseale does not guess"
         if cell.lower() in MISSING_WORDS:
             return f"{where} has {cell!r} in {named}: fill or drop it; wiseale does not guess"
-        if self.form.decimal == "point" and self.form.is_number(cell.replace(",", ".", 1)):
-            return f"{where} has {cell!r} in {named}: say decimal=comma if that is a number"
+        if advice := self.form.advice([cell]):
+            return f"{where} has {cell!r} in {named}: {advice}"
         columns = chosen.spelled(i for i in wrong if held[i].lower() not in MISSING_WORDS)
         shown = cell if len(cell) <= 40 else f"{cell[:40]}…"
         return (
-            f"{where} has {shown!r} in {named}, which is not a number: "
-            f"leave it out with drop={columns}, or colour plots by it with labels={chosen.spelled(wrong[:1])}"
+            f"{where} has {shown!r} in {named}, which is not a number: leave it out with "
+            f"{chosen.file}:drop={columns}, or colour plots by it with {chosen.file}:labels={chosen.spelled(wrong[:1])}"
         )
 
 

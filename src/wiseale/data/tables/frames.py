@@ -10,6 +10,7 @@ import decimal
 import importlib.util
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -41,7 +42,7 @@ def select_all(frame: Any) -> Selection:
     names = frame_names(frame) if library_of(frame) else ("",) * frame.shape[1]
     if not library_of(frame):
         return Selection("X", names, tuple(range(len(names))), ())
-    return select("X", names, names, (), ())
+    return replace(select("X", names, names, (), ()), said=False)
 
 
 def raw_blocks(frame: Any, chosen: Selection) -> Iterator[RawBlock]:
@@ -80,8 +81,9 @@ def _pandas_column(series: Any) -> RawColumn:
             raise DataError(f'column "{series.name}" holds complex numbers: give real ones')
         numbers = series.to_numpy(dtype=np.float64, na_value=math.nan)
         return RawColumn(numbers, dtype, boolean=bool(types.is_bool_dtype(series.dtype)))
-    temporal = (types.is_datetime64_any_dtype, types.is_timedelta64_dtype)
-    if any(test(series.dtype) for test in temporal) or isinstance(series.dtype, pd.PeriodDtype):
+    if types.is_timedelta64_dtype(series.dtype):
+        return RawColumn(np.full(len(series), math.nan), dtype, holds="durations")
+    if types.is_datetime64_any_dtype(series.dtype) or isinstance(series.dtype, pd.PeriodDtype):
         return RawColumn(np.full(len(series), math.nan), dtype, holds="dates")
     missing = series.isna().to_numpy()
     values = [None if gone else value for value, gone in zip(series.tolist(), missing, strict=True)]
@@ -94,7 +96,9 @@ def _python_values(values: list[Any], dtype: str) -> RawColumn:
     present = [value for value in values if value is not None]
     if any(isinstance(value, list | tuple | dict | set | np.ndarray) for value in present):
         return RawColumn(np.full(len(values), math.nan), dtype, holds="nested values")
-    if present and all(isinstance(value, datetime.date | datetime.time | datetime.timedelta) for value in present):
+    if present and all(isinstance(value, datetime.timedelta) for value in present):
+        return RawColumn(np.full(len(values), math.nan), dtype, holds="durations")
+    if present and all(isinstance(value, datetime.date | datetime.time) for value in present):
         return RawColumn(np.full(len(values), math.nan), dtype, holds="dates")
     if present and all(isinstance(value, bool | np.bool_) for value in present):
         return RawColumn(np.array([math.nan if v is None else float(v) for v in values]), dtype, boolean=True)

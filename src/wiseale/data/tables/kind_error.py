@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from wiseale.data.tables.columns import quote_name
 from wiseale.errors import DataError
 
 _ADVISED = ("number", "category", "ignore")
@@ -27,7 +28,7 @@ class KindError(DataError):
         self.problem, self.advice, self.name = problem, advice, name
 
     def __str__(self) -> str:
-        return self.message(lambda name, kind: f"{name}:{kind}")
+        return self.message(lambda name, kind: f"{quote_name(name)}:{kind}")
 
     def message(self, spell: Callable[[str, str], str]) -> str:
         """The error in words; ``spell`` writes a column and its kind as the reader's interface does."""

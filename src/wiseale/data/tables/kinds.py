@@ -11,11 +11,12 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
+from wiseale.config import split_items, unquote
 from wiseale.data.dataset import Array
 from wiseale.data.tables.kind_error import KindError
 from wiseale.data.tables.raw import RawColumn, as_word
 from wiseale.data.tables.schema import Column, Level, TableSchema
-from wiseale.errors import ConfigError, DataError
+from wiseale.errors import ConfigError, DataError, counted
 
 Asked = Literal["number", "binary", "category", "count", "label", "ignore"]
 """Kinds a user can ask for; whether a count is Poisson or negative binomial is decided from the data."""
@@ -27,6 +28,11 @@ _LIKELY_LEVELS = 256  # words with more levels are not taken for a category unle
 _SURE_LEVELS = 20  # with at most this many they are, however few rows there are
 _RARE = 5  # rows: levels seen in fewer are learned together as "other", where that is asked for
 _HIGHEST_COUNT = 1_000
+_ROW_NAMES = {"#", "id", "ids", "idx", "index", "key", "no", "nr", "row", "rows", "rowid", "rownames", "rownum"}
+
+ROW_NUMBERS, AS_SAID = "row numbers", "as you said"
+"""Reasons why a column is not learned from."""
+
 _MONTH = r"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
 _DATE = re.compile(
     r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([ T].*)?|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}"
@@ -38,6 +44,8 @@ _DATE = re.compile(
 def parse_kinds(text: str | Mapping[str, str]) -> dict[str, Asked]:
     """``price:number,colour:category`` as a mapping; a mapping is checked alike.
 
+    Names that hold a comma are in double quotes: ``"bill,len":number``.
+
     >>> parse_kinds("price:number,colour:category")
     {'price': 'number', 'colour': 'category'}
     """
@@ -45,13 +53,15 @@ def parse_kinds(text: str | Mapping[str, str]) -> dict[str, Asked]:
         pairs = [(str(name), str(kind)) for name, kind in text.items()]
     else:
         pairs = []
-        for item in (item for item in text.split(",") if item.strip()):
+        for item in (item for item in split_items(text) if item.strip()):
             name, colon, kind = item.rpartition(":")
-            if not colon or not name.strip():
+            name = unquote(name.strip())
+            if not colon or not name or kind.endswith('"'):
                 raise ConfigError(
-                    f"column kinds must be of the form price:number,colour:category, got {item.strip()!r}"
+                    f"column kinds must be of the form price:number,colour:category, got {item.strip()!r}; "
+                    'a name with a comma is written in double quotes, "bill,len":number'
                 )
-            pairs.append((name.strip(), kind.strip()))
+            pairs.append((name, kind.strip()))
     for name, kind in pairs:
         if kind not in get_args(Asked):
             raise ConfigError(f'column "{name}" cannot be {kind!r}: the kinds are {", ".join(get_args(Asked))}')
@@ -111,6 +121,11 @@ class Facts:
         return self._written if self.words else self._as_numbers
 
     @property
+    def counts(self) -> bool:
+        """Whether every row has a whole number, one more than the row before."""
+        return self.whole and self.counting and self.numbers == self.rows
+
+    @property
     def observed(self) -> int:
         """Cells that are not missing."""
         return self.numbers + self.words
@@ -132,19 +147,36 @@ class Ignored:
     reason: str
 
 
-def decide(name: str, facts: Facts, asked: Asked | None, where: Callable[[int], str]) -> Column | Ignored:
-    """The kind of a column; ``where(row)`` names a row in errors."""
+def are_row_numbers(name: str, low: float, rows: int) -> bool:
+    """Whether whole numbers that grow by 1 from each row to the next, from ``low`` on, number the rows.
+
+    They do if they start at 0 or 1, or if the column is called so: years from 1700 on are no row numbers. A few rows
+    may count up by chance, and a column that has a number for a name is somebody's choice.
+
+    >>> are_row_numbers("customer_id", 1000, 300), are_row_numbers("year", 1700, 300)
+    (True, False)
+    """
+    if name.isdecimal() or rows <= _SURE_LEVELS:
+        return False
+    words = re.findall(r"[A-Z]?[a-z]+|[A-Z]+|#", name)
+    return low in (0, 1) or any(word.lower() in _ROW_NAMES for word in words)
+
+
+def decide(
+    name: str, facts: Facts, asked: Asked | None, where: Callable[[int], str], *, row_numbers: str = ""
+) -> Column | Ignored:
+    """The kind of a column; ``where(row)`` names a row in errors, ``row_numbers`` says so of a column that has them."""
     column = facts.column
     assert column is not None
     if asked in ("ignore", "label"):
-        return Ignored(name, "as you said" if asked == "ignore" else "a label")
+        return Ignored(name, AS_SAID if asked == "ignore" else "a label")
     if column.holds == "nested values":
         raise KindError(f'column "{name}" holds nested values ({column.dtype})', "say {ignore}, or flatten it", name)
-    if column.holds == "dates":
+    if column.holds:
         if asked is not None:
-            advice = "turn them into numbers, or say {ignore}"
-            raise KindError(f'column "{name}" holds dates, not a {asked}', advice, name)
-        return Ignored(name, "dates")
+            advice = f"turn them into {'seconds' if column.holds == 'durations' else 'numbers'}, or say {{ignore}}"
+            raise KindError(f'column "{name}" holds {column.holds}, not a {asked}', advice, name)
+        return Ignored(name, column.holds)
     if facts.observed == 0:
         raise KindError(f'column "{name}" is empty, all {facts.rows:,} cells are missing', "say {ignore}", name)
     made = Column(name, "number", whole=facts.numbers > 0 and facts.whole, dtype=column.dtype, ordered=column.ordered)
@@ -156,11 +188,10 @@ def decide(name: str, facts: Facts, asked: Asked | None, where: Callable[[int], 
         return _as_levels(made, facts, "binary" if len(column.categories) == 2 else "category")
     if facts.words:
         return _from_words(made, facts, where)
+    if row_numbers:
+        return Ignored(name, row_numbers)
     if column.boolean or set(facts.levels) == {"0", "1"}:
         return _as_levels(made, facts, "binary")
-    named = not name.isdecimal()  # a column without a name is somebody's choice already
-    if named and facts.whole and facts.counting and facts.numbers == facts.rows > _SURE_LEVELS:
-        return Ignored(name, "row numbers")
     if _looks_counted(facts):
         return replace(made, kind="poisson")
     return made
@@ -175,7 +206,10 @@ def _looks_counted(facts: Facts) -> bool:
 def _as_number(made: Column, facts: Facts, asked: Asked, where: Callable[[int], str]) -> Column:
     if facts.first_word is not None:
         row, cell = facts.first_word
-        raise DataError(f'{where(row)} has {cell} in column "{made.name}", not a {asked}')
+        assert facts.column is not None
+        form = facts.column.form
+        advice = form.advice(facts.levels) if form else ""
+        raise DataError(f'{where(row)} has {cell} in column "{made.name}", not a {asked}{advice and f": {advice}"}')
     if asked == "count" and not (facts.whole and facts.low >= 0):
         problem = f'column "{made.name}" holds numbers from {facts.low:g} that are no counts'
         raise KindError(problem, "say {number}", made.name)
@@ -200,7 +234,7 @@ def _as_levels(made: Column, facts: Facts, asked: Asked) -> Column:
         problem = f'column "{made.name}" has more than {MOST_LEVELS:,} levels'
         raise KindError(problem, "say {ignore}, or merge levels", made.name)
     if asked == "binary" and len(levels) != 2:
-        problem = f'column "{made.name}" has {len(levels)} levels, and binary needs 2'
+        problem = f'column "{made.name}" has {counted(len(levels), "level")}, and binary needs 2'
         raise KindError(problem, "say {category}", made.name)
     return replace(made, kind="binary" if asked == "binary" else "category", levels=levels, whole=False)
 
@@ -229,10 +263,13 @@ def _from_words(made: Column, facts: Facts, where: Callable[[int], str]) -> Colu
     row, cell = facts.first_word
     if any("\n" in level for level in facts.levels):
         raise DataError(f'{where(row)} has a line break in column "{name}": a quote before it may not be closed')
-    commas = [level for level in facts.levels if re.fullmatch(r"[-+]?\d+,\d+", level)]
-    if commas:
-        advice = "turn it into a number if it is one" if made.dtype else "say decimal=comma if that is a number"
-        raise DataError(f'{where(row)} has {commas[0]!r} in column "{name}": {advice}')
+    form = facts.column.form if facts.column is not None else None
+    if form is not None and (advice := form.advice(facts.levels).replace("{", "{{").replace("}", "}}")):
+        odd = repr(next(level for level in facts.levels if form.advice([level])))
+        problem = f'{where(row) if odd == cell else form.file} has {odd} in column "{name}"'
+        raise KindError(problem, f"{advice}, or say {{category}} or {{ignore}}", name)
+    if form is None and (commas := [level for level in facts.levels if re.fullmatch(r"[-+]?\d+,\d+", level)]):
+        raise DataError(f'{where(row)} has {commas[0]!r} in column "{name}": turn it into a number if it is one')
     if facts.numbers and not (facts.words > facts.numbers and count > _LIKELY_LEVELS):  # a film may be called 1941
         problem = f'{where(row)} has {cell} in column "{name}", which also holds numbers'
         raise KindError(problem, "correct it, or say {category} or {ignore}", name)

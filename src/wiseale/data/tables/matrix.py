@@ -29,7 +29,8 @@ def learn_matrix(x: Array, what: str) -> tuple[Array, TableSchema]:
         column = f"column {empty[0] + 1} of {what} (counted from 1)"
         raise DataError(f"{column} is empty, all {len(x):,} cells are missing: leave it out")
     chosen = Selection(what, ("",) * x.shape[1], tuple(range(x.shape[1])), ())
-    kept, schema = learn_schema(chosen, partial(raw_blocks, x), {})
+    learned = learn_schema(chosen, partial(raw_blocks, x), {})
+    schema = learned.schema
     assert schema is not None
-    cells, _ = gather(kept, encoded(schema, kept, partial(raw_blocks, x)), missing=True)
+    cells, _ = gather(learned.chosen, encoded(schema, learned.chosen, partial(raw_blocks, x)), missing=True)
     return cells, choose_counts(schema, cells)

@@ -3,19 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
+from wiseale.data.dataset import Array
 from wiseale.data.tables.blocks import Block, RawBlock, place
-from wiseale.data.tables.columns import Selection
-from wiseale.data.tables.kinds import Asked, Facts, Ignored, decide, merge_rare
+from wiseale.data.tables.columns import Selection, no_name
+from wiseale.data.tables.kinds import (
+    AS_SAID,
+    ROW_NUMBERS,
+    Asked,
+    Facts,
+    Ignored,
+    are_row_numbers,
+    decide,
+    merge_rare,
+)
 from wiseale.data.tables.schema import Column, TableSchema, Unseen
 from wiseale.errors import DataError
 from wiseale.registry import did_you_mean
 
 Raw = Callable[[Selection], Iterator[RawBlock]]
+
+
+@dataclass(frozen=True)
+class Learned:
+    """What was found out about the columns of a table.
+
+    Attributes:
+        chosen: the columns that are learned from.
+        schema: their kinds; None where they are numbers alone and none is missing.
+        ignored: name of each other column, and why it is not learned from.
+    """
+
+    chosen: Selection
+    schema: TableSchema | None
+    ignored: tuple[tuple[str, str], ...]
+
 
 _LINES_KEPT = 1 << 20  # rows whose line numbers are remembered for errors
 
@@ -26,8 +52,8 @@ def learn_schema(
     asked: Mapping[str, Asked],
     missing: Literal["learn", "error"] = "learn",
     unseen: Unseen = "error",
-) -> tuple[Selection, TableSchema | None]:
-    """The columns that are learned from and their schema; None where they are numbers alone and none is missing.
+) -> Learned:
+    """Which columns are learned from, and as what.
 
     Numbers alone are numbers because nothing else was asked for or found: such a table is learned as a plain matrix.
     """
@@ -46,11 +72,19 @@ def learn_schema(
     def where(row: int) -> str:
         return place(chosen, row, lines[row] if row < len(lines) else None)
 
-    plain = [i for i, name in enumerate(names) if asked.get(name) not in ("ignore", "label")]
-    explicit = any(kind not in ("ignore", "label", "number") for kind in asked.values())
-    if plain and not explicit and all(_is_plain(facts[i]) for i in plain):
-        return replace(chosen, features=tuple(chosen.features[i] for i in plain)), None
-    found = [decide(name, known, asked.get(name), where) for name, known in zip(names, facts, strict=True)]
+    numbering = {
+        name: reason
+        for name, i, known in zip(names, chosen.features, facts, strict=True)
+        if name not in asked and (reason := _numbers_rows(chosen, i, known.low if known.counts else None, known.rows))
+    }
+    without = _as_matrix(asked, dict(zip(names, facts, strict=True)), numbering)
+    if without is not None:
+        features = tuple(i for name, i in zip(names, chosen.features, strict=True) if name not in without)
+        return Learned(replace(chosen, features=features), None, tuple(without.items()))
+    found = [
+        decide(name, known, asked.get(name), where, row_numbers=numbering.get(name, ""))
+        for name, known in zip(names, facts, strict=True)
+    ]
     kept = [i for i, column in enumerate(found) if isinstance(column, Column)]
     ignored = tuple((column.name, column.reason) for column in found if isinstance(column, Ignored))
     if not kept:
@@ -64,7 +98,51 @@ def learn_schema(
         if isinstance(column, Column)
     )
     features = tuple(chosen.features[i] for i in kept)
-    return replace(chosen, features=features), TableSchema(columns, ignored, unseen=unseen)
+    return Learned(replace(chosen, features=features), TableSchema(columns, ignored, unseen=unseen), ignored)
+
+
+def leave_out_row_numbers(chosen: Selection, x: Array) -> tuple[Learned, Array]:
+    """A table of numbers alone (n, C) without its row numbers, by the rule of :func:`learn_schema`."""
+    kept, ignored = [], []
+    for k, i in enumerate(chosen.features):
+        column = x[:, k]
+        rises = len(column) > 0 and column[-1] - column[0] == len(column) - 1 and column[0] == np.floor(column[0])
+        low = float(column[0]) if rises and bool((np.diff(column) == 1).all()) else None
+        if reason := _numbers_rows(chosen, i, low, len(column)):
+            ignored.append((chosen.names[i] or str(i + 1), reason))
+        else:
+            kept.append(k)
+    if not kept:
+        raise DataError(
+            f"{chosen.file} holds row numbers alone: say the kind of a column, such as {ignored[0][0]}:number"
+        )
+    features = tuple(chosen.features[k] for k in kept)
+    learned = Learned(replace(chosen, features=features), None, tuple(ignored))
+    return learned, x[:, kept] if ignored else x
+
+
+def _numbers_rows(chosen: Selection, column: int, low: float | None, rows: int) -> str:
+    """Why a column that counts up from ``low`` (None: does not count) is left out; empty where it is learned from."""
+    if column == chosen.unnamed:
+        if rows and low not in (0, 1):
+            raise no_name(chosen, column)
+        return f"{ROW_NUMBERS} without a name"
+    if chosen.said or low is None or not are_row_numbers(chosen.names[column] or str(column + 1), low, rows):
+        return ""
+    return ROW_NUMBERS
+
+
+def _as_matrix(
+    asked: Mapping[str, Asked], columns: Mapping[str, Facts], numbering: Mapping[str, str]
+) -> dict[str, str] | None:
+    """Where the columns are to be learned as plain numbers, those to leave out, each with the reason; else None."""
+    if any(kind not in ("ignore", "label", "number") for kind in asked.values()):
+        return None
+    without = {name: "a label" if kind == "label" else AS_SAID for name, kind in asked.items() if kind != "number"}
+    if not all(_is_plain(facts) for name, facts in columns.items() if name not in without):
+        return None
+    without = {name: without.get(name) or numbering[name] for name in columns if name in without or name in numbering}
+    return without if len(without) < len(columns) else None
 
 
 def _is_plain(facts: Facts) -> bool:

@@ -40,6 +40,7 @@ class ParquetFile(TableFile):
 @dataclass(frozen=True)
 class _ParquetReader:
     file: Any
+    form: None = None
 
     def __call__(self, chosen: Selection) -> Iterator[Block]:
         types = self.file.schema_arrow
@@ -48,7 +49,8 @@ class _ParquetReader:
             held = types.field(chosen.names[wrong[0]]).type
             raise CellError(
                 f"column {chosen.called(wrong[:1])} of {chosen.file} holds {held}, not numbers: leave it out with "
-                f"drop={chosen.spelled(wrong)}, or colour plots by it with labels={chosen.spelled(wrong[:1])}"
+                f"{chosen.file}:drop={chosen.spelled(wrong)}, or colour plots by it with "
+                f"{chosen.file}:labels={chosen.spelled(wrong[:1])}"
             )
         names = [chosen.names[i] for i in dict.fromkeys(chosen.features + chosen.labels)]
         row = 0

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
+
+from wiseale.data.tables.csv_form import Form
 
 MISSING_WORDS = {"", "-", "--", "?", "na", "n/a", "#n/a", "nan", "null", "none", "missing", "<na>", "nat", "."}
 """Cells of a text table that stand for a missing one."""
@@ -28,7 +30,7 @@ class RawColumn:
         categories: levels that the type declares.
         ordered: whether the type declares an order of them.
         holds: what the type holds if that is neither numbers nor words.
-        parse: reads text as numbers, raising ValueError; None where text is words.
+        form: how text is written that may be numbers; None where text is words.
     """
 
     values: Any
@@ -36,8 +38,8 @@ class RawColumn:
     boolean: bool = False
     categories: tuple[Any, ...] | None = None
     ordered: bool = False
-    holds: Literal["", "dates", "nested values"] = ""
-    parse: Callable[[list[str]], list[float]] | None = None
+    holds: Literal["", "dates", "durations", "nested values"] = ""
+    form: Form | None = None
 
     def __len__(self) -> int:
         return len(self.values)
@@ -61,9 +63,9 @@ class RawColumn:
     def _numbers(self) -> tuple[Numbers, int | None]:
         if self.is_numeric:
             return self.values, None
-        if self.parse is not None:
+        if self.form is not None:
             try:
-                return np.array(self.parse(["nan" if v is None else v for v in self.values]), np.float64), None
+                return np.array(self.form.numbers(["nan" if v is None else v for v in self.values]), np.float64), None
             except ValueError:
                 pass
         result, wrong = np.full(len(self.values), math.nan), None
@@ -79,10 +81,10 @@ class RawColumn:
 
     def _number(self, value: Any) -> float | None:
         if isinstance(value, str):
-            if self.parse is None:
+            if self.form is None:
                 return None
             try:
-                return self.parse([value])[0]
+                return self.form.numbers([value])[0]
             except ValueError:
                 return None
         try:

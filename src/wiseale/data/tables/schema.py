@@ -16,9 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from wiseale.data.dataset import Array
+from wiseale.data.tables.columns import list_ignored, quote_name
 from wiseale.data.tables.kind_error import KindError
 from wiseale.data.tables.raw import RawColumn
-from wiseale.errors import DataError
+from wiseale.errors import DataError, counted
 from wiseale.registry import did_you_mean
 
 Kind = Literal["number", "binary", "category", "poisson", "negative_binomial"]
@@ -76,8 +77,10 @@ class Column:
         if not self.has_levels:
             cells, wrong = column.as_numbers()
             if wrong is not None:
+                advice = column.form.advice([column.values[wrong]]) if column.form else ""
                 raise DataError(
                     f"{where(wrong)} has {column.shown(wrong)} in column {_quoted(self.name)}, not a number"
+                    + (advice and f": {advice}")
                 )
             if self.kind in ("poisson", "negative_binomial"):
                 self._require_counts(cells, where)
@@ -201,15 +204,14 @@ class TableSchema:
         named = {"poisson": "count", "negative_binomial": "count", "category": "category", "binary": "binary column"}
         groups: dict[str, list[str]] = {}
         for column in self.columns:
-            levels = f": {len(column.levels)} levels" if column.kind == "category" else ""
-            groups.setdefault(named.get(column.kind, "number"), []).append(f"{column.name}{levels}")
+            levels = f": {counted(len(column.levels), 'level')}" if column.kind == "category" else ""
+            groups.setdefault(named.get(column.kind, "number"), []).append(f"{quote_name(column.name)}{levels}")
         shown = []
         for kind, names in groups.items():
             plural = kind if len(names) == 1 else "categories" if kind == "category" else f"{kind}s"
             more = ", …" if len(names) > listed else ""
             shown.append(f"{len(names)} {plural} ({', '.join(names[:listed])}{more})")
-        ignored = "; ".join(f"{name} ({reason})" for name, reason in self.ignored[:listed])
-        return ", ".join(shown) + (f"; ignored: {ignored}" if ignored else "")
+        return ", ".join(shown) + (f"; ignored: {list_ignored(self.ignored)}" if self.ignored else "")
 
 
 def _quoted(name: str) -> str:

@@ -12,14 +12,20 @@ from wiseale.data.dataset import Dataset, Scaling
 from wiseale.data.defaults import make_dataset
 from wiseale.data.tables.blocks import Block, CellError, RawBlock, gather
 from wiseale.data.tables.columns import Selection, select
+from wiseale.data.tables.csv_form import Form
 from wiseale.data.tables.kinds import choose_counts, parse_kinds
-from wiseale.data.tables.mixed import encoded, learn_schema
+from wiseale.data.tables.mixed import encoded, learn_schema, leave_out_row_numbers
 from wiseale.data.tables.schema import TableSchema, Unseen
 from wiseale.errors import DataError
 
 
 class Reader(Protocol):
     """Reads the chosen columns of a table, block by block, in order."""
+
+    @property
+    def form(self) -> Form | None:
+        """How the table is written, where it is text."""
+        ...
 
     def __call__(self, chosen: Selection) -> Iterator[Block]:
         """The features as numbers; a cell that is missing or no number is refused with a :class:`CellError`."""
@@ -52,25 +58,28 @@ class TableFile(Settings):
         asked = parse_kinds(self.kinds)
         labels = dict.fromkeys((*self.labels, *(name for name, kind in asked.items() if kind == "label")))
         kinds = {name: kind for name, kind in asked.items() if kind != "label"}
-        chosen = select(path.name, names, self.columns, self.drop, tuple(labels))
+        chosen = select(path.name, names, self.columns, self.drop, tuple(labels), row_numbers=True)
         schema: TableSchema | None = None
         try:
             if kinds:
                 raise CellError("kinds are said")
             x, factors = gather(chosen, read(chosen))
+            learned, x = leave_out_row_numbers(chosen, x)
         except CellError:
-            chosen, schema = learn_schema(chosen, read.raw, kinds, self.missing, self.unseen)
-            if schema is None:
-                x, factors = gather(chosen, read(chosen))
+            learned = learn_schema(chosen, read.raw, kinds, self.missing, self.unseen)
+            if (schema := learned.schema) is None:
+                x, factors = gather(learned.chosen, read(learned.chosen))
             else:
-                x, factors = gather(chosen, encoded(schema, chosen, read.raw), missing=True)
+                x, factors = gather(learned.chosen, encoded(schema, learned.chosen, read.raw), missing=True)
                 schema = choose_counts(schema, x)
         if len(x) < 1 + training:
             held = "no rows" if len(x) == 0 else "only 1 row"
             raise DataError(f"{path.name} has {held}: at least {1 + training} are needed")
         scaling: Scaling | None = None if self.standardize == "auto" else self.standardize
-        columns = tuple(chosen.names[i] or str(i + 1) for i in chosen.features)
-        return make_dataset(x, name, factors=factors, columns=columns, scaling=scaling, table=schema)
+        columns = tuple(learned.chosen.names[i] or str(i + 1) for i in learned.chosen.features)
+        return make_dataset(
+            x, name, factors=factors, columns=columns, scaling=scaling, table=schema, ignored=learned.ignored
+        )
 
     def open(self, path: Path) -> tuple[Sequence[str], Reader]:
         """The names of the columns, and a function that reads the chosen ones."""
