@@ -8,7 +8,8 @@ from wiseale.errors import ModelFileError
 from wiseale.models.model_file import ModelConfig, load_model, save_model
 from wiseale.networks.model import Standardizer
 from wiseale.objectives import make_objective, objective_names
-from wiseale.platform.atomic_files import to_json, verify_directory, write_directory, write_text
+from wiseale.platform.atomic_files import verify_directory, write_directory, write_text
+from wiseale.platform.json_files import to_json
 from wiseale.priors import OwnPrior
 
 SETTINGS = ModelConfig("mlp:hidden=4", "gaussian:x_sigma=0.5", "wise_ale", (3,), 2, standardized=True)

@@ -57,12 +57,12 @@ def command(
 
     from wiseale.cli.job_board import job_board
     from wiseale.cli.present import print_failures
+    from wiseale.errors import counted
     from wiseale.experiments.bounds.toy import has_all_tables, run_toy
     from wiseale.experiments.comparison import default_workers
     from wiseale.experiments.paper.choice import Choice
     from wiseale.experiments.paper.reproduction import keep_request, plan_runs, run_experiments
     from wiseale.experiments.paper.run_rows import read_rows
-    from wiseale.experiments.words import counted
     from wiseale.platform.locks import exclusive_lock
     from wiseale.processes.engines import open_engine
     from wiseale.report.directory import reproduction_page

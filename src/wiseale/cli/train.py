@@ -41,7 +41,7 @@ def command(data: str | None, out: Path, config_file: Path | None, **options: An
 
 
 def _as_ranks(asked: TrainConfig, out: Path, processes: int) -> int:
-    from wiseale.platform.atomic_files import to_json
+    from wiseale.platform.json_files import to_json
     from wiseale.processes.launch import launch
     from wiseale.runs.directory import refuse_existing
 

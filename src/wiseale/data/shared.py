@@ -18,7 +18,7 @@ import numpy as np
 
 from wiseale.data.dataset import Dataset, Preset, Rows
 from wiseale.data.tables.schema import TableSchema
-from wiseale.platform.atomic_files import to_json
+from wiseale.platform.json_files import to_json
 from wiseale.platform.locks import exclusive_lock, is_locked
 from wiseale.platform.mapped_files import mapping_of
 

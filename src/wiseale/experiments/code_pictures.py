@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from wiseale.data.tables.raw import MISSING_WORDS, as_word
+from wiseale.errors import counted
 from wiseale.evaluation.encoded import Encoded
 from wiseale.experiments.saved_figure import Folder, Models, SavedFigure
-from wiseale.experiments.words import counted
 from wiseale.figures.factor import MAX_CLASSES, Factor
 from wiseale.figures.latent_map import PlaneCodes, latent_map
 from wiseale.figures.posteriors import posterior_contours

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Literal
 
 from wiseale.config import TrainConfig
-from wiseale.platform.atomic_files import to_json, write_text
+from wiseale.platform.atomic_files import write_text
+from wiseale.platform.json_files import to_json
 from wiseale.runs.directory import RunDirectory
 
 _COMMAND_MARK = "$ "

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
+from wiseale.errors import counted
 from wiseale.evaluation.encoded import Encoded
 from wiseale.experiments.saved_figure import Folder, Models, SavedFigure
 from wiseale.experiments.table_entries import Entry, column_levels, entries_of_cells, entries_of_codes, table_entries
-from wiseale.experiments.words import counted
 from wiseale.figures.column_traversals import TableTraversal, column_traversals
 from wiseale.figures.columns import (
     MAX_COLUMNS,

@@ -1,4 +1,4 @@
-"""Objectives, data and counts in words, for the titles and sentences of figures and reports."""
+"""Objectives and data in words, for the titles and sentences of figures and reports."""
 
 from __future__ import annotations
 
@@ -8,22 +8,6 @@ from collections.abc import Sequence
 
 from wiseale import config, registry
 from wiseale.data.source import split_path
-
-OBJECTIVES = {
-    "aae": "AAE",
-    "aevb": "AEVB",
-    "beta_tc_vae": "β-TC-VAE",
-    "beta_vae": "β-VAE",
-    "dip_vae": "DIP-VAE",
-    "gmvae": "GMVAE",
-    "info_vae": "InfoVAE",
-    "sinkhorn_ae": "Sinkhorn AE",
-    "wae_gan": "WAE-GAN",
-    "wae_mmd": "WAE-MMD",
-    "wise_ale": "WiSE-ALE",
-    "wise_ale_exact": "WiSE-ALE, exact reconstruction",
-}
-"""The names of the objectives in the literature; an objective of the user's own has its own name."""
 
 
 def objective_in_words(objective: str) -> str:
@@ -36,7 +20,7 @@ def objective_in_words(objective: str) -> str:
     name, given = config.parse_spec(objective)
     changed = [f.name for f in dataclasses.fields(thing) if getattr(thing, f.name) != f.default]
     settings = ", ".join(f"{key}={given[key]}" for key in changed)
-    words = OBJECTIVES.get(name, name)
+    words = getattr(thing, "title", "") or name  # an objective of the user's own may have no title
     return f"{words} ({settings})" if settings else words
 
 
@@ -50,15 +34,6 @@ def data_in_words(data: str) -> str:
     if name in registry.DATASETS and not os.path.exists(os.path.expanduser(data)):
         return name
     return split_path(data)[0].name or data
-
-
-def counted(n: int, noun: str) -> str:
-    """A number with its noun.
-
-    >>> counted(1, "row"), counted(2000, "row")
-    ('1 row', '2,000 rows')
-    """
-    return f"{n:,} {noun}{'' if n == 1 else 's'}"
 
 
 def listed(words: Sequence[str]) -> str:

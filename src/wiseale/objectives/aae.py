@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -38,6 +38,8 @@ class Aae(EncoderChoice):
     critic_lr: float = setting(5e-4, "learning rate of the critic's Adam", above=0)
     encoder_lr: float = setting(5e-4, "learning rate of the Adam for the encoder's own step", above=0)
     gradient_penalty: float = setting(0.0, "γ, weight of the critic's squared slope (0: the paper's)", minimum=0)
+
+    title: ClassVar[str] = "AAE"
 
     def build(self, x_shape: tuple[int, ...], latent_dim: int) -> ObjectiveCall:
         """The objective with a fresh critic."""

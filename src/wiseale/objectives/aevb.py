@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -16,6 +17,8 @@ from wiseale.posterior import Posterior
 @dataclass(frozen=True)
 class Aevb(WeightedObjective):
     """−ELBO = mean_i(−log p(x_i|z_i)) + mean_i D_KL[q(z|x_i) ‖ p(z)], the KL in closed form."""
+
+    title: ClassVar[str] = "AEVB"
 
     def __call__(
         self,

@@ -31,6 +31,7 @@ class BetaTcVae(WeightedObjective):
 
     beta: float = setting(6.0, "weight of the total correlation (6: the paper's choice for dSprites)", above=0)
 
+    title: ClassVar[str] = "β-TC-VAE"
     couples_batch: ClassVar[bool] = True
 
     def __call__(

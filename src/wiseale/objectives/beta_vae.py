@@ -25,6 +25,7 @@ class BetaVae(WeightedObjective):
 
     beta: float | Literal["1/M", "1/N"] = setting(4.0, "weight of the KL", above=0)
 
+    title: ClassVar[str] = "β-VAE"
     weight_setting: ClassVar[str | None] = "beta"
 
     def __call__(

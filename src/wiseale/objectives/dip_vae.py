@@ -30,6 +30,7 @@ class DipVae(WeightedObjective):
         None, "weight of the diagonal (none: 10·lambda_od for i, lambda_od for ii)", minimum=0
     )
 
+    title: ClassVar[str] = "DIP-VAE"
     couples_batch: ClassVar[bool] = True
 
     def __call__(

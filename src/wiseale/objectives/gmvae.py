@@ -50,6 +50,7 @@ class Gmvae(WeightedObjective):
         0.0, "floor under every row's KL of the cluster, the paper's z-prior term (minimum information)", minimum=0
     )
 
+    title: ClassVar[str] = "GMVAE"
     own_prior: ClassVar[bool] = True
 
     def build(self, x_shape: tuple[int, ...], latent_dim: int) -> ObjectiveCall:

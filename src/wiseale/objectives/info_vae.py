@@ -29,6 +29,7 @@ class InfoVae(WeightedObjective):
     alpha: float = setting(0.5, "α: how much of AEVB's KL is given up, 0 to 1", minimum=0)
     lambda_mmd: float = setting(100.0, "λ: the squared MMD has the weight α + λ − 1", above=0)
 
+    title: ClassVar[str] = "InfoVAE"
     couples_batch: ClassVar[bool] = True
 
     def __post_init__(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from torch import Tensor
 
@@ -29,6 +29,8 @@ class SinkhornAe(SampleDistance):
     encoder: Literal["deterministic", "gaussian"] = setting(
         "deterministic", "z = mu (the paper's), or z ~ N(mu, sigma²)"
     )
+
+    title: ClassVar[str] = "Sinkhorn AE"
 
     def distance(self, z: Tensor, z_prior: Tensor) -> Tensor:
         """Sinkhorn divergence, or the published cost, of codes (M, d_z) and draws of the prior (M, d_z), ()."""

@@ -124,6 +124,9 @@ class Objective(Protocol):
 class WeightedObjective(Settings):
     """Base of the objectives: stateless unless ``build`` is overridden; the prior's weight is one of the settings."""
 
+    title: ClassVar[str] = ""
+    """The name in the literature, for reports; empty: the registered name."""
+
     couples_batch: ClassVar[bool] = False
     own_prior: ClassVar[bool] = False
     weight_setting: ClassVar[str | None] = None

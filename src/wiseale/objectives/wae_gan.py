@@ -36,6 +36,7 @@ class WaeGan(EncoderChoice):
     gradient_penalty: float = setting(1.0, "γ, weight of the critic's squared slope (0: the paper's)", minimum=0)
     add_norm: bool = setting(False, "add −‖z‖²/2, the prior's log density, to the critic's logit")
 
+    title: ClassVar[str] = "WAE-GAN"
     weight_setting: ClassVar[str | None] = "prior_weight"
 
     def build(self, x_shape: tuple[int, ...], latent_dim: int) -> ObjectiveCall:

@@ -45,6 +45,7 @@ class WiseAle(WeightedObjective):
     aggregate: Literal["batch", "bank"] = setting("batch", "posteriors averaged: the batch's, or the last bank_size")
     bank_size: int = setting(1024, "posteriors kept where aggregate is bank", minimum=2)
 
+    title: ClassVar[str] = "WiSE-ALE"
     couples_batch: ClassVar[bool] = True
     weight_setting: ClassVar[str | None] = "prior_weight"
 

@@ -43,6 +43,7 @@ class WiseAleExact(WeightedObjective):
         "shared", "every code explains every observation (a lower bound), or any one of them"
     )
 
+    title: ClassVar[str] = "WiSE-ALE, exact reconstruction"
     couples_batch: ClassVar[bool] = True
     weight_setting: ClassVar[str | None] = "prior_weight"
 

@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from wiseale.errors import ModelFileError
-from wiseale.platform.json_files import parse_table, read_text, require_regular
-from wiseale.platform.json_files import to_json as to_json  # part of this module's interface as well
+from wiseale.platform.json_files import parse_table, read_text, require_regular, to_json
 
 MANIFEST = "manifest.json"
 _STALE_SECONDS = 86_400  # after which a temporary sibling is taken for what a kill left behind

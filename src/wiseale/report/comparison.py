@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from wiseale.errors import counted
 from wiseale.experiments.comparison import Comparison, Result, Summary
 from wiseale.experiments.jobs import Failure
 from wiseale.experiments.paper.relations import MINIMUM_SEEDS
 from wiseale.experiments.saved_figure import SavedFigure
-from wiseale.experiments.words import counted, data_in_words
+from wiseale.experiments.words import data_in_words
 from wiseale.models.collapse import collapse_message
 from wiseale.report.cells import estimate_cell
 from wiseale.report.column_quality import column_quality

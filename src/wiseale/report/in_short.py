@@ -8,8 +8,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from wiseale.errors import counted
 from wiseale.evaluation.record import Evaluation
-from wiseale.experiments.words import counted, data_in_words, listed, objective_in_words
+from wiseale.experiments.words import data_in_words, listed, objective_in_words
 from wiseale.models.collapse import ENOUGH_ROWS
 from wiseale.runs.record import RunRecord
 

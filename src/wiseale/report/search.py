@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wiseale.errors import RunError
+from wiseale.errors import RunError, counted
 from wiseale.experiments.search.space import settings_of_trial
 from wiseale.experiments.search.study import Search, read_search
-from wiseale.experiments.words import counted, data_in_words
+from wiseale.experiments.words import data_in_words
 from wiseale.figures.style import save_figure
 from wiseale.figures.trials import trial_figure
-from wiseale.platform.atomic_files import to_json, write_text
+from wiseale.platform.atomic_files import write_text
+from wiseale.platform.json_files import to_json
 from wiseale.report.document import Block, Commands, Document, Paragraph, Picture, Section, Table
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ import numpy as np
 from wiseale.data.dataset import Array
 from wiseale.data.tables.raw import as_word
 from wiseale.data.tables.schema import Column
+from wiseale.errors import counted
 from wiseale.evaluation.encoded import OpenRun
-from wiseale.experiments.words import counted
 from wiseale.models.inference import Codec
 from wiseale.report.document import Table
 

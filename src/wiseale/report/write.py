@@ -6,7 +6,8 @@ import csv
 import io
 from pathlib import Path
 
-from wiseale.platform.atomic_files import to_json, write_text
+from wiseale.platform.atomic_files import write_text
+from wiseale.platform.json_files import to_json
 from wiseale.report.document import Document, Table
 from wiseale.report.html import to_html
 from wiseale.report.markdown import to_markdown

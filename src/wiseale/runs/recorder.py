@@ -51,6 +51,7 @@ class Recorder:
         self._record = record
         self._display = display
         self._saving = Background()
+        self._saved_step: int | None = None
         self._is_rank_0 = world.is_rank_0
         self._max_over_ranks = MaxOverRanks(world)
         self._before: dict[int, Any] = {}
@@ -126,9 +127,10 @@ class Recorder:
             self._saving.wait()
 
     def finish(self, learner: Learner) -> None:
-        """Save the learner at the end of training, and wait until it is on disk."""
+        """Save the learner at the end of training, unless its last step is saved, and wait until it is on disk."""
         if self._is_rank_0:
-            self._save(learner)
+            if self._saved_step != learner.progress.step:
+                self._save(learner)
             self._saving.wait()
 
     def wait(self) -> None:
@@ -137,6 +139,7 @@ class Recorder:
 
     def _save(self, learner: Learner) -> None:
         saved = Snapshot.of(learner, History.of(self._record, self._run.metrics))
+        self._saved_step = learner.progress.step
 
         def write() -> None:
             self._run.sync_records()  # the epochs that the checkpoint refers to are on disk before it

@@ -28,8 +28,8 @@ from wiseale.experiments.bounds.toy_claims import Judgement, judge_c4, judge_c8
 from wiseale.experiments.bounds.two_gaussians import MinimumRow, TwoGaussiansRow, minima, two_gaussians_curve
 from wiseale.experiments.paper.scales import Scale
 from wiseale.figures.style import save_figure
-from wiseale.platform.atomic_files import to_json, write_text
-from wiseale.platform.json_files import parse_json, read_text, record
+from wiseale.platform.atomic_files import write_text
+from wiseale.platform.json_files import parse_json, read_text, record, to_json
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,9 @@ from wiseale.experiments.paper.evidence import Evidence, evidence_of
 from wiseale.experiments.paper.reproduce import Experiment
 from wiseale.experiments.paper.run_rows import RUNS, RunRow, merge, row_of, write_rows
 from wiseale.experiments.paper.scales import Scale
-from wiseale.platform.atomic_files import to_json, write_text
+from wiseale.platform.atomic_files import write_text
 from wiseale.platform.folders import default_data_root
-from wiseale.platform.json_files import parse_table, read_text, record
+from wiseale.platform.json_files import parse_table, read_text, record, to_json
 from wiseale.processes.engines import Engine
 
 REQUEST = "reproduction.json"
