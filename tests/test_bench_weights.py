@@ -16,16 +16,22 @@ def rows(configuration, errors, elbo=-1.0):
 def test_both_systems_are_measured_at_every_weight():
     made = [make_objective(settings["objective"]) for settings in CONFIGURATIONS.values()]
     weights = [objective.effective_weight(64, 1000) for objective in made]
-    assert weights[::2] == weights[1::2] == [0.25, 1, 4, 16]
+    assert weights[:8:2] == weights[1:8:2] == [0.25, 1, 4, 16]
+    assert weights[8:] == [4, 16]
+    assert [settings["prior_warmup"] for settings in list(CONFIGURATIONS.values())[8:]] == [50, 50]
     assert [type(objective).__name__ for objective in made[:2]] == ["WiseAle", "BetaVae"]
 
 
 def test_equal_weights_stand_beside_each_other():
     kept = rows("wise_ale:prior_weight=4", (1.0, 1.1, 0.9)) + rows("beta_vae:beta=4", (3.0, 3.1, 2.9))
     kept += rows("wise_ale:prior_weight=1", (1.0,)) + rows("beta_vae:beta=1", (1.0, 1.2, 1.1))
-    kept += rows("wise_ale:prior_weight=16", (1.0, 1.1, 0.9))  # without a partner
+    kept += rows("wise_ale:prior_weight=16", (1.0, 1.1, 0.9)) + rows("beta_vae:beta=16, KL warm-up", (2.0,))
     made = table(kept)
-    assert [line[:4] for line in made.rows] == [("wine", 2, "1", "1, 3"), ("wine", 2, "4", "3, 3")]
+    assert [line[:4] for line in made.rows] == [
+        ("wine", 2, "1", "1, 3"),
+        ("wine", 2, "4", "3, 3"),
+        ("wine", 2, "16, KL warm-up", "3, 1"),
+    ]
     assert made.rows[0][5::2] == ("-", "-", "-")
     assert made.rows[1][4] == "1 / 3"
     assert made.rows[1][5].startswith("-2 \\[")
