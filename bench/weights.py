@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from statistics import fmean
@@ -20,7 +21,7 @@ from typing import Any
 from bench.quality import Job, available, commit, finish, lacking
 from bench.quality_rows import Key, Row, read, short
 from bench.table import RESULTS, Table, keep
-from wiseale.experiments.intervals import difference_interval
+from wiseale.experiments.intervals import Interval, difference_interval
 from wiseale.experiments.paper.relations import MINIMUM_SEEDS, adjusted_confidence
 
 CSV = RESULTS / "weights.csv"
@@ -33,10 +34,10 @@ MEASURES = {"mse": "MSE", "aggregate_kl": "aggregate KL", "elbo": "ELBO"}
 CAPTION = (
     "WiSE-ALE at weight w / β-VAE with β = w (AEVB where w = 1), without and with a warm-up of its weight over "
     f"{WARM_UP:g} epochs; means over the seeds of AutoEncoder's defaults on held-out rows in standardised units: MSE "
-    "from posterior means, aggregate KL and ELBO in nats. The differences, "
-    "WiSE-ALE minus β-VAE, have Welch's intervals, which hold jointly with 95 % in this table (Bonferroni)."
+    "from posterior means, aggregate KL and ELBO in nats."
 )
-_PLACE = re.compile(r"(<!-- own data -->\n).*?(<!-- end -->)", re.S)
+PLACE = ("set", "dims", "w", "seeds")
+_MARKED = re.compile(r"(<!-- own data -->\n).*?(<!-- end -->)", re.S)
 
 CONFIGURATIONS: dict[str, dict[str, Any]] = {
     f"{name}:{parameter}={weight}": {"objective": f"{name}:{parameter}={weight}"}
@@ -51,8 +52,35 @@ CONFIGURATIONS |= {
 }
 
 
-def table(rows: Iterable[Row]) -> Table:
-    """One line for each set, number of latent dimensions and weight that both systems have been run at."""
+@dataclass(frozen=True)
+class Compared:
+    """Measurements of WiSE-ALE and a β-VAE at one weight, on one set with one number of latent dimensions."""
+
+    dataset: str
+    dim: int
+    weight: str
+    ours: Sequence[Row]
+    theirs: Sequence[Row]
+
+    @property
+    def place(self) -> tuple[str, int, str, str]:
+        """The first cells of a line."""
+        return self.dataset, self.dim, self.weight, f"{len(self.ours)}, {len(self.theirs)}"
+
+    def means(self, measure: str) -> str:
+        """Ours / theirs."""
+        return " / ".join(short(fmean(getattr(row, measure) for row in side)) for side in (self.ours, self.theirs))
+
+    def difference(self, measure: str, confidence: float) -> Interval | None:
+        """Ours minus theirs; None with fewer than three seeds on either side."""
+        if min(len(self.ours), len(self.theirs)) < MINIMUM_SEEDS:
+            return None
+        mine, other = ([getattr(row, measure) for row in side] for side in (self.ours, self.theirs))
+        return difference_interval(mine, other, confidence)
+
+
+def compared(rows: Iterable[Row]) -> list[Compared]:
+    """Every set, number of latent dimensions and weight that both systems have been run at."""
     groups: dict[tuple[str, int, str], list[Row]] = {}
     for row in rows:
         groups.setdefault((row.dataset, row.dim, row.configuration), []).append(row)
@@ -63,32 +91,50 @@ def table(rows: Iterable[Row]) -> Table:
             for start in ("", WARMED_UP):
                 theirs = groups.get((dataset, dim, f"beta_vae:beta={weight}{start}"), [])
                 if ours and theirs:
-                    pairs.append((dataset, dim, f"{weight}{start}", ours, theirs))
+                    pairs.append(Compared(dataset, dim, f"{weight}{start}", ours, theirs))
+    return pairs
+
+
+def table(pairs: Sequence[Compared]) -> Table:
+    """Means and differences with their intervals."""
     confidence = adjusted_confidence(len(MEASURES) * len(pairs))
     lines = []
-    for dataset, dim, weight, ours, theirs in pairs:
+    for pair in pairs:
         cells = []
         for measure in MEASURES:
-            a, b = ([getattr(row, measure) for row in side] for side in (ours, theirs))
-            cells += [f"{short(fmean(a))} / {short(fmean(b))}", _difference(a, b, confidence)]
-        units = " / ".join(short(fmean(row.active_units for row in side)) for side in (ours, theirs))
-        lines.append((dataset, dim, weight, f"{len(ours)}, {len(theirs)}", *cells, units))
+            found = pair.difference(measure, confidence)
+            shown = f"{found.value:.3g} [{found.low:.3g}, {found.high:.3g}]" if found else "-"
+            cells += [pair.means(measure), shown]
+        lines.append((*pair.place, *cells, pair.means("active_units")))
     titles = [title for name in MEASURES.values() for title in (name, "difference")]
-    return Table("weights", CAPTION, ("set", "dims", "w", "seeds", *titles, "active units"), tuple(lines))
+    caption = (
+        f"{CAPTION} The differences, WiSE-ALE minus β-VAE, have Welch's intervals, which hold jointly with 95 % in "
+        "this table (Bonferroni)."
+    )
+    return Table("weights", caption, (*PLACE, *titles, "active units"), tuple(lines))
 
 
-def _difference(ours: Sequence[float], theirs: Sequence[float], confidence: float) -> str:
-    if min(len(ours), len(theirs)) < MINIMUM_SEEDS:
-        return "-"
-    found = difference_interval(ours, theirs, confidence)
-    return f"{found.value:.3g} \\[{found.low:.3g}, {found.high:.3g}\\]"
+def short_table(pairs: Sequence[Compared]) -> Table:
+    """Means alone; a star where the difference's interval in the long table does not contain 0."""
+    confidence = adjusted_confidence(len(MEASURES) * len(pairs))
+    lines = []
+    for pair in pairs:
+        found = {measure: pair.difference(measure, confidence) for measure in MEASURES}
+        stars = {name: " *" if one and one.low * one.high > 0 else "" for name, one in found.items()}
+        cells = [pair.means(measure) + stars[measure] for measure in MEASURES]
+        lines.append((*pair.place, *cells, pair.means("active_units")))
+    caption = (
+        f"{CAPTION} A star: the two differ (Welch's intervals, jointly 95 % in this table; the intervals themselves "
+        "are in `bench/results/weights.md`)."
+    )
+    return Table("weights", caption, (*PLACE, *MEASURES.values(), "active units"), tuple(lines))
 
 
 def fill_in(page: str, made: Table) -> str:
     """The page with the table between ``<!-- own data -->`` and ``<!-- end -->``."""
-    if not _PLACE.search(page):
+    if not _MARKED.search(page):
         raise SystemExit("docs/choosing.md has no place for the table: write <!-- own data --> and <!-- end --> there")
-    return _PLACE.sub(lambda found: f"{found[1]}\n{made.caption}\n\n{made.markdown()}\n\n{found[2]}", page)
+    return _MARKED.sub(lambda found: f"{found[1]}\n{made.caption}\n\n{made.markdown()}\n\n{found[2]}", page)
 
 
 def run(sets: Sequence[str], dims: Sequence[int], seeds: int, processes: int) -> None:
@@ -116,6 +162,6 @@ def main(words: list[str]) -> None:
     given = parser.parse_args(words)
     if not given.table:
         run(given.sets.split(","), [int(dim) for dim in given.dims.split(",")], given.seeds, given.processes)
-    made = table(read(CSV).values())
-    keep(made, quick=False)
-    PAGE.write_text(fill_in(PAGE.read_text(encoding="utf-8"), made), encoding="utf-8")
+    pairs = compared(read(CSV).values())
+    keep(table(pairs), quick=False)
+    PAGE.write_text(fill_in(PAGE.read_text(encoding="utf-8"), short_table(pairs)), encoding="utf-8")

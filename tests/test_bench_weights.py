@@ -1,7 +1,7 @@
 """The benchmark of weights on people's own data: what its table says of kept measurements."""
 
 from bench.quality_rows import Row
-from bench.weights import CONFIGURATIONS, fill_in, table
+from bench.weights import CONFIGURATIONS, compared, fill_in, short_table, table
 
 from wiseale.objectives import make_objective
 
@@ -26,7 +26,7 @@ def test_equal_weights_stand_beside_each_other():
     kept = rows("wise_ale:prior_weight=4", (1.0, 1.1, 0.9)) + rows("beta_vae:beta=4", (3.0, 3.1, 2.9))
     kept += rows("wise_ale:prior_weight=1", (1.0,)) + rows("beta_vae:beta=1", (1.0, 1.2, 1.1))
     kept += rows("wise_ale:prior_weight=16", (1.0, 1.1, 0.9)) + rows("beta_vae:beta=16, KL warm-up", (2.0,))
-    made = table(kept)
+    made = table(compared(kept))
     assert [line[:4] for line in made.rows] == [
         ("wine", 2, "1", "1, 3"),
         ("wine", 2, "4", "3, 3"),
@@ -34,15 +34,17 @@ def test_equal_weights_stand_beside_each_other():
     ]
     assert made.rows[0][5::2] == ("-", "-", "-")
     assert made.rows[1][4] == "1 / 3"
-    assert made.rows[1][5].startswith("-2 \\[")
-    assert made.rows[1][9].startswith("2 \\[")
+    assert made.rows[1][5].startswith("-2 [")
+    assert made.rows[1][9].startswith("2 [")
+    assert short_table(compared(kept)).rows[1][4:] == ("1 / 3 *", "0.1 / 0.3 *", "-2 / -4 *", "2 / 2")
+    assert short_table(compared(kept)).rows[0][4] == "1 / 1.1"
 
 
 def test_the_page_takes_the_table():
     page = "before\n<!-- own data -->\nstale\n<!-- end -->\nafter <!-- end -->\n"
-    made = table(rows("wise_ale:prior_weight=4", (1.0,)) + rows("beta_vae:beta=4", (3.0,)))
+    made = short_table(compared(rows("wise_ale:prior_weight=4", (1.0,)) + rows("beta_vae:beta=4", (3.0,))))
     filled = fill_in(page, made)
     assert "stale" not in filled
-    assert "| wine | 2 | 4 | 1, 1 | 1 / 3 | - |" in filled
+    assert "| wine | 2 | 4 | 1, 1 | 1 / 3 |" in filled
     assert filled.endswith("<!-- end -->\nafter <!-- end -->\n")
     assert fill_in(filled, made) == filled
