@@ -27,7 +27,7 @@ from wiseale.experiments.paper.relations import MINIMUM_SEEDS, adjusted_confiden
 CSV = RESULTS / "weights.csv"
 PAGE = Path(__file__).parents[1] / "docs" / "choosing.md"
 SETS = ("breast_cancer", "digits", "italy_power")
-WEIGHTS = (Fraction(1, 4), Fraction(1), Fraction(4), Fraction(16))
+WEIGHTS = (Fraction(1, 4), Fraction(1), Fraction(4), Fraction(8), Fraction(16))
 WARM_UP = 50.0  # epochs over which the prior's weight rises; runs take a hundred epochs and more
 WARMED_UP = ", KL warm-up"
 MEASURES = {"mse": "MSE", "aggregate_kl": "aggregate KL", "elbo": "ELBO"}

@@ -16,9 +16,9 @@ def rows(configuration, errors, elbo=-1.0):
 def test_both_systems_are_measured_at_every_weight():
     made = [make_objective(settings["objective"]) for settings in CONFIGURATIONS.values()]
     weights = [objective.effective_weight(64, 1000) for objective in made]
-    assert weights[:8:2] == weights[1:8:2] == [0.25, 1, 4, 16]
-    assert weights[8:] == [4, 16]
-    assert [settings["prior_warmup"] for settings in list(CONFIGURATIONS.values())[8:]] == [50, 50]
+    assert weights[:10:2] == weights[1:10:2] == [0.25, 1, 4, 8, 16]
+    assert weights[10:] == [4, 8, 16]
+    assert [settings["prior_warmup"] for settings in list(CONFIGURATIONS.values())[10:]] == [50, 50, 50]
     assert [type(objective).__name__ for objective in made[:2]] == ["WiseAle", "BetaVae"]
 
 
