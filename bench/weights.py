@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -32,11 +33,11 @@ WARM_UP = 50.0  # epochs over which the prior's weight rises; runs take a hundre
 WARMED_UP = ", KL warm-up"
 MEASURES = {"mse": "MSE", "aggregate_kl": "aggregate KL", "elbo": "ELBO"}
 CAPTION = (
-    "WiSE-ALE at weight w / β-VAE with β = w (AEVB where w = 1), without and with a warm-up of its weight over "
+    "WiSE-ALE at weight w / a β-VAE (AEVB is that with β = 1), without and with a warm-up of its weight over "
     f"{WARM_UP:g} epochs; means over the seeds of AutoEncoder's defaults on held-out rows in standardised units: MSE "
     "from posterior means, aggregate KL and ELBO in nats."
 )
-PLACE = ("set", "dims", "w", "seeds")
+PLACE = ("set", "dims", "w", "beside", "seeds")
 _MARKED = re.compile(r"(<!-- own data -->\n).*?(<!-- end -->)", re.S)
 
 CONFIGURATIONS: dict[str, dict[str, Any]] = {
@@ -59,13 +60,14 @@ class Compared:
     dataset: str
     dim: int
     weight: str
+    rival: str
     ours: Sequence[Row]
     theirs: Sequence[Row]
 
     @property
-    def place(self) -> tuple[str, int, str, str]:
+    def place(self) -> tuple[str, int, str, str, str]:
         """The first cells of a line."""
-        return self.dataset, self.dim, self.weight, f"{len(self.ours)}, {len(self.theirs)}"
+        return self.dataset, self.dim, self.weight, self.rival, f"{len(self.ours)}, {len(self.theirs)}"
 
     def means(self, measure: str) -> str:
         """Ours / theirs."""
@@ -81,21 +83,31 @@ class Compared:
 
 def compared(rows: Iterable[Row]) -> list[Compared]:
     """Every set, number of latent dimensions and weight that both systems have been run at."""
+    return _pairs(rows, {weight: weight for weight in WEIGHTS})
+
+
+def beside_smaller(rows: Iterable[Row]) -> list[Compared]:
+    """WiSE-ALE at each weight above 1 beside the β-VAE with the next smaller β: is it only a weaker β-VAE?"""
+    return _pairs(rows, {weight: beta for beta, weight in pairwise(WEIGHTS) if weight > 1})
+
+
+def _pairs(rows: Iterable[Row], beta_of: Mapping[Fraction, Fraction]) -> list[Compared]:
     groups: dict[tuple[str, int, str], list[Row]] = {}
     for row in rows:
         groups.setdefault((row.dataset, row.dim, row.configuration), []).append(row)
     pairs = []
     for dataset, dim in dict.fromkeys(key[:2] for key in groups):
-        for weight in WEIGHTS:
+        for weight, beta in beta_of.items():
             ours = groups.get((dataset, dim, f"wise_ale:prior_weight={weight}"), [])
             for start in ("", WARMED_UP):
-                theirs = groups.get((dataset, dim, f"beta_vae:beta={weight}{start}"), [])
+                theirs = groups.get((dataset, dim, f"beta_vae:beta={beta}{start}"), [])
                 if ours and theirs:
-                    pairs.append(Compared(dataset, dim, f"{weight}{start}", ours, theirs))
+                    rival = f"β = {beta}{start}" if beta != 1 else f"AEVB{start}"
+                    pairs.append(Compared(dataset, dim, str(weight), rival, ours, theirs))
     return pairs
 
 
-def table(pairs: Sequence[Compared]) -> Table:
+def table(name: str, pairs: Sequence[Compared]) -> Table:
     """Means and differences with their intervals."""
     confidence = adjusted_confidence(len(MEASURES) * len(pairs))
     lines = []
@@ -111,10 +123,10 @@ def table(pairs: Sequence[Compared]) -> Table:
         f"{CAPTION} The differences, WiSE-ALE minus β-VAE, have Welch's intervals, which hold jointly with 95 % in "
         "this table (Bonferroni)."
     )
-    return Table("weights", caption, (*PLACE, *titles, "active units"), tuple(lines))
+    return Table(name, caption, (*PLACE, *titles, "active units"), tuple(lines))
 
 
-def short_table(pairs: Sequence[Compared]) -> Table:
+def short_table(name: str, pairs: Sequence[Compared]) -> Table:
     """Means alone; a star where the difference's interval in the long table does not contain 0."""
     confidence = adjusted_confidence(len(MEASURES) * len(pairs))
     lines = []
@@ -125,16 +137,17 @@ def short_table(pairs: Sequence[Compared]) -> Table:
         lines.append((*pair.place, *cells, pair.means("active_units")))
     caption = (
         f"{CAPTION} A star: the two differ (Welch's intervals, jointly 95 % in this table; the intervals themselves "
-        "are in `bench/results/weights.md`)."
+        f"are in `bench/results/{name}.md`)."
     )
-    return Table("weights", caption, (*PLACE, *MEASURES.values(), "active units"), tuple(lines))
+    return Table(name, caption, (*PLACE, *MEASURES.values(), "active units"), tuple(lines))
 
 
-def fill_in(page: str, made: Table) -> str:
-    """The page with the table between ``<!-- own data -->`` and ``<!-- end -->``."""
+def fill_in(page: str, tables: Sequence[Table]) -> str:
+    """The page with the tables between ``<!-- own data -->`` and ``<!-- end -->``."""
     if not _MARKED.search(page):
         raise SystemExit("docs/choosing.md has no place for the table: write <!-- own data --> and <!-- end --> there")
-    return _MARKED.sub(lambda found: f"{found[1]}\n{made.caption}\n\n{made.markdown()}\n\n{found[2]}", page)
+    made = "\n\n".join(f"{one.caption}\n\n{one.markdown()}" for one in tables)
+    return _MARKED.sub(lambda found: f"{found[1]}\n{made}\n\n{found[2]}", page)
 
 
 def run(sets: Sequence[str], dims: Sequence[int], seeds: int, processes: int) -> None:
@@ -162,6 +175,9 @@ def main(words: list[str]) -> None:
     given = parser.parse_args(words)
     if not given.table:
         run(given.sets.split(","), [int(dim) for dim in given.dims.split(",")], given.seeds, given.processes)
-    pairs = compared(read(CSV).values())
-    keep(table(pairs), quick=False)
-    PAGE.write_text(fill_in(PAGE.read_text(encoding="utf-8"), short_table(pairs)), encoding="utf-8")
+    rows = read(CSV).values()
+    pairs = {"weights": compared(rows), "weights_beside_smaller": beside_smaller(rows)}
+    for name, compared_pairs in pairs.items():
+        keep(table(name, compared_pairs), quick=False)
+    made = [short_table(name, compared_pairs) for name, compared_pairs in pairs.items()]
+    PAGE.write_text(fill_in(PAGE.read_text(encoding="utf-8"), made), encoding="utf-8")

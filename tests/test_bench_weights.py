@@ -1,7 +1,7 @@
 """The benchmark of weights on people's own data: what its table says of kept measurements."""
 
 from bench.quality_rows import Row
-from bench.weights import CONFIGURATIONS, compared, fill_in, short_table, table
+from bench.weights import CONFIGURATIONS, beside_smaller, compared, fill_in, short_table, table
 
 from wiseale.objectives import make_objective
 
@@ -26,25 +26,32 @@ def test_equal_weights_stand_beside_each_other():
     kept = rows("wise_ale:prior_weight=4", (1.0, 1.1, 0.9)) + rows("beta_vae:beta=4", (3.0, 3.1, 2.9))
     kept += rows("wise_ale:prior_weight=1", (1.0,)) + rows("beta_vae:beta=1", (1.0, 1.2, 1.1))
     kept += rows("wise_ale:prior_weight=16", (1.0, 1.1, 0.9)) + rows("beta_vae:beta=16, KL warm-up", (2.0,))
-    made = table(compared(kept))
-    assert [line[:4] for line in made.rows] == [
-        ("wine", 2, "1", "1, 3"),
-        ("wine", 2, "4", "3, 3"),
-        ("wine", 2, "16, KL warm-up", "3, 1"),
+    made = table("weights", compared(kept))
+    assert [line[:5] for line in made.rows] == [
+        ("wine", 2, "1", "AEVB", "1, 3"),
+        ("wine", 2, "4", "β = 4", "3, 3"),
+        ("wine", 2, "16", "β = 16, KL warm-up", "3, 1"),
     ]
-    assert made.rows[0][5::2] == ("-", "-", "-")
-    assert made.rows[1][4] == "1 / 3"
-    assert made.rows[1][5].startswith("-2 [")
-    assert made.rows[1][9].startswith("2 [")
-    assert short_table(compared(kept)).rows[1][4:] == ("1 / 3 *", "0.1 / 0.3 *", "-2 / -4 *", "2 / 2")
-    assert short_table(compared(kept)).rows[0][4] == "1 / 1.1"
+    assert made.rows[0][6::2] == ("-", "-", "-")
+    assert made.rows[1][5] == "1 / 3"
+    assert made.rows[1][6].startswith("-2 [")
+    assert made.rows[1][10].startswith("2 [")
+    assert short_table("weights", compared(kept)).rows[1][5:] == ("1 / 3 *", "0.1 / 0.3 *", "-2 / -4 *", "2 / 2")
+    assert short_table("weights", compared(kept)).rows[0][5] == "1 / 1.1"
+
+
+def test_a_weight_stands_beside_the_next_smaller_beta():
+    kept = rows("wise_ale:prior_weight=16", (1.0, 1.1, 0.9)) + rows("beta_vae:beta=8", (3.0, 3.1, 2.9))
+    kept += rows("wise_ale:prior_weight=4", (1.0,)) + rows("beta_vae:beta=1", (1.0,)) + rows("beta_vae:beta=16", (9.0,))
+    found = [(pair.weight, pair.rival) for pair in beside_smaller(kept)]
+    assert found == [("4", "AEVB"), ("16", "β = 8")]
 
 
 def test_the_page_takes_the_table():
     page = "before\n<!-- own data -->\nstale\n<!-- end -->\nafter <!-- end -->\n"
-    made = short_table(compared(rows("wise_ale:prior_weight=4", (1.0,)) + rows("beta_vae:beta=4", (3.0,))))
-    filled = fill_in(page, made)
+    made = short_table("weights", compared(rows("wise_ale:prior_weight=4", (1.0,)) + rows("beta_vae:beta=4", (3.0,))))
+    filled = fill_in(page, [made])
     assert "stale" not in filled
-    assert "| wine | 2 | 4 | 1, 1 | 1 / 3 |" in filled
+    assert "| wine | 2 | 4 | β = 4 | 1, 1 | 1 / 3 |" in filled
     assert filled.endswith("<!-- end -->\nafter <!-- end -->\n")
-    assert fill_in(filled, made) == filled
+    assert fill_in(filled, [made]) == filled
