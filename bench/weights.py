@@ -127,17 +127,23 @@ def table(name: str, pairs: Sequence[Compared]) -> Table:
 
 
 def short_table(name: str, pairs: Sequence[Compared]) -> Table:
-    """Means alone; a star where the difference's interval in the long table does not contain 0."""
+    """Means alone; a star where the difference's interval in the long table does not contain 0.
+
+    Of a β-VAE that was run with and without a warm-up, only the runs with it.
+    """
     confidence = adjusted_confidence(len(MEASURES) * len(pairs))
+    warmed = {(pair.dataset, pair.dim, pair.weight, pair.rival) for pair in pairs if WARMED_UP in pair.rival}
     lines = []
     for pair in pairs:
+        if (pair.dataset, pair.dim, pair.weight, pair.rival + WARMED_UP) in warmed:
+            continue
         found = {measure: pair.difference(measure, confidence) for measure in MEASURES}
         stars = {name: " *" if one and one.low * one.high > 0 else "" for name, one in found.items()}
         cells = [pair.means(measure) + stars[measure] for measure in MEASURES]
         lines.append((*pair.place, *cells, pair.means("active_units")))
     caption = (
-        f"{CAPTION} A star: the two differ (Welch's intervals, jointly 95 % in this table; the intervals themselves "
-        f"are in `bench/results/{name}.md`)."
+        f"{CAPTION} A star: the two differ (Welch's intervals, jointly 95 %; they and the runs without a warm-up are "
+        f"in `bench/results/{name}.md`)."
     )
     return Table(name, caption, (*PLACE, *MEASURES.values(), "active units"), tuple(lines))
 

@@ -47,6 +47,13 @@ def test_a_weight_stands_beside_the_next_smaller_beta():
     assert found == [("4", "AEVB"), ("16", "β = 8")]
 
 
+def test_the_page_shows_a_rival_with_its_warm_up():
+    kept = rows("wise_ale:prior_weight=4", (1.0,)) + rows("beta_vae:beta=4", (3.0,))
+    pairs = compared(kept + rows("beta_vae:beta=4, KL warm-up", (2.0,)))
+    assert [line[3] for line in short_table("weights", pairs).rows] == ["β = 4, KL warm-up"]
+    assert len(table("weights", pairs).rows) == 2
+
+
 def test_the_page_takes_the_table():
     page = "before\n<!-- own data -->\nstale\n<!-- end -->\nafter <!-- end -->\n"
     made = short_table("weights", compared(rows("wise_ale:prior_weight=4", (1.0,)) + rows("beta_vae:beta=4", (3.0,))))

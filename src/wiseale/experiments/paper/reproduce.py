@@ -141,8 +141,8 @@ def _sweep(priority: int, *weights: str, scales: tuple[Scale, ...] = ("small", "
     return Tier(priority, tuple(system for system in both if system not in HEADLINE), "sweep", scales=scales)
 
 
-def _warm_ups(*betas: str) -> Tier:
-    return Tier(1, tuple(s.beta_vae_with_warm_up(beta) for beta in betas), "sweep", scales=("paper",))
+def _warm_ups(*betas: str, priority: int = 1) -> Tier:
+    return Tier(priority, tuple(s.beta_vae_with_warm_up(beta) for beta in betas), "sweep", scales=("paper",))
 
 
 _BETWEEN = _sweep(1, "8", "2", scales=("paper",))
@@ -158,6 +158,7 @@ SINE = Experiment(
         _BETWEEN,
         _warm_ups("4", "8"),
         _sweep(2, "16", "1/16"),
+        _warm_ups("16", priority=2),
         _TIMED,
         Tier(4, (s.WISE_ALE_EXACT, s.WAE_GAN, s.AAE)),
         Tier(5, _INIT_CONTROLS, TORCH_WEIGHTS, {"network": "paper_sine:init=torch"}, ("paper",)),
@@ -181,6 +182,7 @@ MNIST = Experiment(
         _BETWEEN,
         _warm_ups("4", "8"),
         _sweep(2, "16", "1/16"),
+        _warm_ups("16", priority=2),
         _TIMED,
         Tier(4, (s.SINKHORN_AE, s.GMVAE, s.WAE_GAN, s.AAE)),
         Tier(5, _INIT_CONTROLS, TORCH_WEIGHTS, {"network": "paper_mnist:init=torch"}, ("paper",)),
