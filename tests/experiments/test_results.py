@@ -136,13 +136,14 @@ def test_one_name_for_two_settings_is_refused():
         values_of(rows, PAPER)
 
 
-def test_the_sweep_has_every_run_of_both_systems_at_rising_weights():
+def test_the_sweep_has_every_run_of_the_systems_at_rising_weights():
     rows = both(s.sweep_of_wise_ale("4"), [20, 22], [1, 2]) + both(s.WISE_ALE, [10], [3]) + both(s.AEVB, [9], [4])
     rows += both(s.AEVB_WARM_UP, [5], [6])
     rows += [row(s.AEVB, 7, reconstruction=8.0), row(s.AEVB, 8, kl_aggregate_mc=1.0)]  # a null measure is left out
-    ours, theirs = sweep_points(rows, PAPER).values()
+    ours, theirs, warmed_up = sweep_points(rows, PAPER).values()
     assert list(ours.items()) == [("1", [(3, 10)]), ("4", [(1, 20), (2, 22)])]
     assert theirs == {"1": [(4, 9)]}
+    assert warmed_up == {"1": [(6, 5)]}
 
 
 def test_equal_weights_are_compared_in_both_measures():

@@ -15,7 +15,11 @@ Points = Sequence[tuple[float, float]]
 Sweep = Mapping[str, Mapping[str, Points]]
 """By system and weight: aggregate KL and reconstruction error of every run."""
 
-_LABELS = ((-6, -11, "right"), (6, 5, "left"))  # where a system's weights are written: points to the right, up
+_LABELS = (
+    (-6, -11, "right"),
+    (6, 5, "left"),
+    (6, -11, "left"),
+)  # where a system's weights are written: points to the right, up
 
 
 def weight_sweeps(sweeps: Mapping[str, Sweep]) -> Figure:
@@ -42,6 +46,6 @@ def _draw(ax: Axes, number: int, system: str, by_weight: Mapping[str, Points]) -
     ax.plot(*means.T, color=colour, marker=marker, markersize=6, linewidth=1.0, label=system)
     for runs in by_weight.values():
         ax.plot(*np.transpose(runs), marker, color=colour, alpha=0.45, markersize=3)
-    across, up, side = _LABELS[number % 2]
+    across, up, side = _LABELS[number % len(_LABELS)]
     for weight, mean in zip(by_weight, means, strict=True):
         ax.annotate(weight, mean, (across, up), textcoords="offset points", ha=side, fontsize=SMALL, color=colour)

@@ -116,13 +116,20 @@ def compare_neighbours(rows: Sequence[RunRow], condition: Condition) -> list[Wei
     return _compare_jointly(pairs)
 
 
+_CURVES = {
+    "WiSE-ALE": s.sweep_of_wise_ale,
+    "β-VAE (AEVB at weight 1)": s.sweep_of_beta_vae,
+    "β-VAE with a warm-up": s.beta_vae_with_warm_up,
+}
+
+
 def sweep_points(rows: Sequence[RunRow], condition: Condition) -> dict[str, dict[str, list[tuple[float, float]]]]:
     """By system and weight, aggregate KL and reconstruction error of every run, from the smallest weight up."""
     values_of(rows, condition)  # one name for two settings is refused
     here = [row for row in rows if row.condition == condition and set(MEASURES) <= row.measures.keys()]
     by_name = {runs[0].system: runs for runs in _by_system(here)}
     found: dict[str, dict[str, list[tuple[float, float]]]] = {}
-    for title, system_at in (("WiSE-ALE", s.sweep_of_wise_ale), ("β-VAE (AEVB at weight 1)", s.sweep_of_beta_vae)):
+    for title, system_at in _CURVES.items():
         for weight in s.SWEEP:
             if runs := by_name.get(system_at(weight).name):
                 points = [(row.measures["kl_aggregate_mc"], row.measures["reconstruction"]) for row in runs]
