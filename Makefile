@@ -3,13 +3,15 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+# On Linux the package index serves torch with several gigabytes of CUDA; `make setup CPU=1` takes the build without it.
+TORCH := $(if $(CPU),--extra-index-url https://download.pytorch.org/whl/cpu)
 
 .PHONY: setup demo test long check lint types slow docs bench results zoo torture fuzz lock dist clean
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'
+	$(BIN)/python -m pip install --quiet -c constraints.txt $(TORCH) -e '.[dev]'
 	@touch $@
 
 setup: $(STAMP)
