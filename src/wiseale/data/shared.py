@@ -16,11 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from wiseale.data.dataset import Dataset, Preset, Rows
+from wiseale.data.dataset import Array, Dataset, Preset, Rows
 from wiseale.data.tables.schema import TableSchema
 from wiseale.platform.json_files import to_json
 from wiseale.platform.locks import exclusive_lock, is_locked
-from wiseale.platform.mapped_files import mapping_of
 
 VARIABLE = "WISEALE_SHARED_DATA"
 """Environment variable: the folder of the dataset that the process which started this one has parsed."""
@@ -39,7 +38,7 @@ def shared(dataset: Dataset, spec: str, data_root: Path, folder: Path) -> Iterat
     splits = {"train": dataset.train, "test": dataset.test}
     present = {name: rows for name, rows in splits.items() if rows is not None}
     arrays = [values for rows in present.values() for values in (rows.x, *rows.factors.values())]
-    if mapping_of(dataset.train.x) is not None or any(array.dtype.hasobject for array in arrays):
+    if _is_mapped(dataset.train.x) or any(array.dtype.hasobject for array in arrays):
         yield
         return
     _remove_abandoned(folder)
@@ -49,6 +48,14 @@ def shared(dataset: Dataset, spec: str, data_root: Path, folder: Path) -> Iterat
         yield from _written(dataset, spec, data_root, own, present)
     with suppress(OSError):  # another process shares the data of the same comparison
         folder.rmdir()
+
+
+def _is_mapped(x: Array) -> bool:
+    """Whether an array, or the array that it is a view of, is a file mapped into memory."""
+    base: object = x
+    while isinstance(base, np.ndarray) and not isinstance(base, np.memmap):
+        base = base.base
+    return isinstance(base, np.memmap)
 
 
 def _written(dataset: Dataset, spec: str, data_root: Path, folder: Path, present: Mapping[str, Rows]) -> Iterator[None]:

@@ -86,7 +86,7 @@ def load_packed(path: Path, settings: Mapping[str, str], *, training: bool = Tru
 def _dataset(pack: Pack, path: Path, name: str, least: int) -> Dataset:
     if len(pack.x) < least:
         raise DataError(f"{path} holds 1 usable image: at least 2 are needed to train")
-    dataset = make_dataset(pack.x, name, factors=pack.factors, sha256=pack.metadata.sha256)
+    dataset = make_dataset(pack.x, name, factors=pack.factors, sha256=pack.metadata.images_sha256)
     return replace(dataset, preset=replace(dataset.preset, latent_dim=32))
 
 

@@ -38,6 +38,11 @@ class Entry(NamedTuple):
     stamp: int
     place: tuple[int, ...] = ()
 
+    @property
+    def location(self) -> str | tuple[int, ...]:
+        """Where a worker reads it: its place in the zip, or its name in the folder."""
+        return self.place or self.name
+
     def fingerprint(self) -> bytes:
         """Bytes that change when the file is renamed, resized or modified."""
         return f"{self.name}\0{self.size}\0{self.stamp}\n".encode(errors="surrogatepass")

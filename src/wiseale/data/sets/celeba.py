@@ -87,7 +87,7 @@ class Celeba(ImageSettings):
                 lr=3e-4,
                 lr_schedule="step:epochs=30,factor=0.5",
             ),
-            fingerprint=pack.metadata.sha256,
+            fingerprint=pack.metadata.images_sha256,
         )
 
 
