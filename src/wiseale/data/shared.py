@@ -60,7 +60,7 @@ def _is_mapped(x: Array) -> bool:
 
 def _written(dataset: Dataset, spec: str, data_root: Path, folder: Path, present: Mapping[str, Rows]) -> Iterator[None]:
     try:
-        described = {
+        description = {
             "spec": spec,
             "data_root": str(data_root),
             "splits": {name: _write(rows, folder, name) for name, rows in present.items()},
@@ -68,7 +68,7 @@ def _written(dataset: Dataset, spec: str, data_root: Path, folder: Path, present
             | {"preset": asdict(dataset.preset), "ours": dict(dataset.ours), "circular": dict(dataset.circular)}
             | {"table": dataset.table and dataset.table.to_values()},
         }
-        (folder / "dataset.json").write_text(to_json(described), encoding="utf-8")
+        (folder / "dataset.json").write_text(to_json(description), encoding="utf-8")
         os.environ[VARIABLE] = str(folder.absolute())
         yield
     finally:
@@ -89,11 +89,11 @@ def read_shared(spec: str, data_root: Path) -> Dataset | None:
     if VARIABLE not in os.environ:
         return None
     folder = Path(os.environ[VARIABLE])
-    described = json.loads((folder / "dataset.json").read_text(encoding="utf-8"))
-    if (described["spec"], described["data_root"]) != (spec, str(data_root)):
+    description = json.loads((folder / "dataset.json").read_text(encoding="utf-8"))
+    if (description["spec"], description["data_root"]) != (spec, str(data_root)):
         return None
-    splits = {name: _read(rows, folder, name) for name, rows in described["splits"].items()}
-    facts = described["dataset"]
+    splits = {name: _read(rows, folder, name) for name, rows in description["splits"].items()}
+    facts = description["dataset"]
     facts |= {"preset": Preset(**facts["preset"]), "columns": tuple(facts["columns"])}
     facts["ignored"] = tuple((name, reason) for name, reason in facts["ignored"])
     if facts["table"] is not None:
@@ -108,8 +108,8 @@ def _write(rows: Rows, folder: Path, split: str) -> dict[str, Any]:
     return {"reading": rows.reading, "factors": list(rows.factors)}
 
 
-def _read(described: dict[str, Any], folder: Path, split: str) -> Rows:
+def _read(description: dict[str, Any], folder: Path, split: str) -> Rows:
     x = np.load(folder / f"{split}.npy", mmap_mode="r")
-    names = enumerate(described["factors"])
+    names = enumerate(description["factors"])
     factors = {name: np.load(folder / f"{split}-{number}.npy") for number, name in names}
-    return Rows(x, described["reading"], factors)
+    return Rows(x, description["reading"], factors)

@@ -93,8 +93,8 @@ class Celeba(ImageSettings):
 
 def _find(root: Path, names: Iterable[str]) -> Path | None:
     """The first of the names found in the folder or in one of its direct sub-folders."""
-    found = (path for name in names for path in [root / name, *sorted(root.glob(f"*/{name}"))] if path.exists())
-    return next(found, None)
+    paths = (path for name in names for path in [root / name, *sorted(root.glob(f"*/{name}"))])
+    return next((path for path in paths if path.exists()), None)
 
 
 def _splits(partition: Array, official: bool) -> tuple[slice, slice]:
