@@ -413,6 +413,15 @@ def test_factors_of_another_length_are_refused(tmp_path):
         open_pack(tmp_path / "set")
 
 
+def test_details_keep_names_that_are_not_utf_8(tmp_path):
+    """A file name on Linux may be any bytes: skipped images are recorded by name."""
+    details = {"skipped": [[os.fsdecode(b"caf\xe9.png"), "not an image"], ["été 🫖.png", "cut short"]]}
+    with PackWriter(tmp_path / "set", N, SHAPE, "s") as writer:
+        writer.write(0, rows())
+        writer.finish({}, details)
+    assert open_pack(tmp_path / "set").metadata.details == details
+
+
 def test_rows_are_left_out_at_the_end(tmp_path):
     x = rows()
     with PackWriter(tmp_path / "set", N, SHAPE, "s") as writer:

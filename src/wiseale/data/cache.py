@@ -66,11 +66,11 @@ def remove_entry(entry: CacheEntry) -> bool:
     try:
         with exclusive_lock(pack.with_name(f"{pack.name}{_LOCK}"), wait=False):
             # Renamed first: a kill in the middle must not leave half a pack under the name of a whole one.
-            doomed = entry.path.with_name(f"{pack.name}{_REPLACED}")
-            if doomed != entry.path:
-                shutil.rmtree(doomed, ignore_errors=True)
-                entry.path.rename(doomed)
-            shutil.rmtree(doomed)
+            remains = entry.path.with_name(f"{pack.name}{_REPLACED}")
+            if remains != entry.path:
+                shutil.rmtree(remains, ignore_errors=True)
+                entry.path.rename(remains)
+            shutil.rmtree(remains)
             if entry.kind == "pack":
                 stamp_path(pack).unlink(missing_ok=True)
     except BlockingIOError:

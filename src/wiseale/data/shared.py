@@ -35,9 +35,8 @@ def shared(dataset: Dataset, spec: str, data_root: Path, folder: Path) -> Iterat
 
     Sets that are memory-mapped anyway, or whose factors are Python objects, are not copied: each process loads them.
     """
-    splits = {"train": dataset.train, "test": dataset.test}
-    present = {name: rows for name, rows in splits.items() if rows is not None}
-    arrays = [values for rows in present.values() for values in (rows.x, *rows.factors.values())]
+    splits = {"train": dataset.train} | ({} if dataset.test is None else {"test": dataset.test})
+    arrays = [values for rows in splits.values() for values in (rows.x, *rows.factors.values())]
     if _is_mapped(dataset.train.x) or any(array.dtype.hasobject for array in arrays):
         yield
         return
@@ -45,7 +44,7 @@ def shared(dataset: Dataset, spec: str, data_root: Path, folder: Path) -> Iterat
     own = folder / f"{platform.node()}-{os.getpid()}-{secrets.token_hex(4)}"
     own.mkdir(parents=True)
     with exclusive_lock(own, wait=False):
-        yield from _written(dataset, spec, data_root, own, present)
+        yield from _written(dataset, spec, data_root, own, splits)
     with suppress(OSError):  # another process shares the data of the same comparison
         folder.rmdir()
 
@@ -58,12 +57,12 @@ def _is_mapped(x: Array) -> bool:
     return isinstance(base, np.memmap)
 
 
-def _written(dataset: Dataset, spec: str, data_root: Path, folder: Path, present: Mapping[str, Rows]) -> Iterator[None]:
+def _written(dataset: Dataset, spec: str, data_root: Path, folder: Path, splits: Mapping[str, Rows]) -> Iterator[None]:
     try:
         description = {
             "spec": spec,
             "data_root": str(data_root),
-            "splits": {name: _write(rows, folder, name) for name, rows in present.items()},
+            "splits": {name: _write(rows, folder, name) for name, rows in splits.items()},
             "dataset": {key: value for key, value in vars(dataset).items() if key not in ("train", "test")}
             | {"preset": asdict(dataset.preset), "ours": dict(dataset.ours), "circular": dict(dataset.circular)}
             | {"table": dataset.table and dataset.table.to_values()},

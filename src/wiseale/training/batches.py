@@ -46,7 +46,7 @@ class Batches:
         self._n = len(rows) if index is None else len(index)
         fits = rows.x.size * 4 * copies <= _IN_MEMORY_BYTES  # each process of this machine keeps a copy
         self._stored = _view(rows.x)
-        self._widened = self._gathered_in_c()
+        self._levels = self._bytes_for_c()
         self._tensor: Tensor | None = None
         if fits and rows.reading != "dynamic":
             self._tensor = self._convert_all().to(self._device)
@@ -58,8 +58,8 @@ class Batches:
         """The rows at these positions, (k, *x_shape); ``counter`` keys the draws of dynamic binarisation."""
         if self._tensor is not None:
             return self._tensor.index_select(0, positions.to(self._device))
-        if self._widened is not None:
-            return kernels.bytes.gather(self._widened, self._numbers(positions), 1 / 255)
+        if self._levels is not None:
+            return kernels.bytes.gather(self._levels, self._numbers(positions), 1 / 255)
         stored = self.gather(positions)
         if stored.dtype == torch.uint8 and not self._standardized and self._rows.reading != "dynamic":
             stored = stored.to(self._device)  # a byte is a quarter of a float: convert on the device
@@ -76,8 +76,8 @@ class Batches:
         """Row numbers at these positions."""
         return positions if self._index is None else self._index[positions]
 
-    def _gathered_in_c(self) -> Tensor | None:
-        """The stored bytes, where one pass in C gathers rows and divides them by 255; None where rows need more."""
+    def _bytes_for_c(self) -> Tensor | None:
+        """The stored bytes if dividing by 255 is all they need, which C does while it gathers rows; else None."""
         stored, bare = self._stored, not self._standardized and self._rows.reading == "unit"
         if stored is None or stored.dtype != torch.uint8 or not bare or self._device.type != "cpu":
             return None

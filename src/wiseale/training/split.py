@@ -26,8 +26,8 @@ class Split(NamedTuple):
 
 def held_out_count(n: int, part: float, most: int | None = None) -> int:
     """Rows held out of n: the given part, rounded, and at most ``most``; at least two rows remain to train on."""
-    wanted = round(n * part) if most is None else min(round(n * part), most)
-    return min(wanted, n - 2) if n > 2 else 0
+    count = round(n * part) if most is None else min(round(n * part), most)
+    return min(count, n - 2) if n > 2 else 0
 
 
 def split_rows(n: int, settings: TrainConfig) -> Split:

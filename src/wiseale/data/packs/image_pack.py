@@ -55,9 +55,9 @@ def pack_images(
             if writer.finished:  # another process finished the pack while this one waited for the lock
                 pack = open_pack(path)
             else:
-                known = factors()
+                labels = factors()
                 _decode_missing(writer, listing, form, progress or (lambda done, total: None), processes or cores())
-                pack = _finish(writer, listing, form, known, skip_bad)
+                pack = _finish(writer, listing, form, labels, skip_bad)
     skipped = pack.metadata.details["skipped"]
     if skipped and not skip_bad:
         raise _unusable(listing, skipped)

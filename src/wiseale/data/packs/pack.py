@@ -51,7 +51,8 @@ class Manifest:
 
     def write(self, folder: Path) -> None:
         """Write ``manifest.json`` into the folder."""
-        (folder / MANIFEST).write_text(sealed(asdict(self)), encoding="utf-8")
+        text = sealed(asdict(self))
+        (folder / MANIFEST).write_text(text, encoding="utf-8", errors="backslashreplace")  # names that are not UTF-8
 
     @classmethod
     def read(cls, folder: Path) -> Manifest:
