@@ -9,8 +9,8 @@ import sys
 from bench.table import keep
 
 _NAMES = (
-    *("training", "kernel", "ranks", "shared_bound", "simulate"),
-    *("evaluation", "memory", "data", "large", "explorer"),
+    *("training", "kernel", "ranks", "shared_bound"),
+    *("evaluation", "memory", "data", "explorer"),
 )
 BENCHMARKS = {name: f"bench.{name}" for name in _NAMES}
 

@@ -85,7 +85,7 @@ def _idx(data: bytes, folder: Path) -> object:
 
 
 def _pack(data: bytes, folder: Path) -> object:
-    from wiseale.data.packs.manifest import Manifest
+    from wiseale.data.packs.pack import Manifest
 
     _file("manifest.json", data, folder)
     return Manifest.read(folder)
@@ -154,14 +154,10 @@ def _record_seeds(folder: Path) -> Sequence[bytes]:
 
 
 def _pack_seeds(folder: Path) -> Sequence[bytes]:
-    from wiseale.data.packs.manifest import MANIFEST, SHARDED, Manifest, Shard, Sharding, shards_fingerprint
+    from wiseale.data.packs.pack import MANIFEST, Manifest
 
-    shape, shards = (4, 1, 2, 2), (Shard(3, "0" * 64, "1" * 64), Shard(1, "2" * 64, "3" * 64))
-    Manifest(shape, "source", "0" * 64, "1" * 64, {"reading": "values"}).write(folder)
-    one = (folder / MANIFEST).read_bytes()
-    sharding = Sharding(3, 3, shards, {"label": "0" * 64})
-    Manifest(shape, "", shards_fingerprint(shape, shards), "", version=SHARDED, sharding=sharding).write(folder)
-    return [one, (folder / MANIFEST).read_bytes()]
+    Manifest((4, 1, 2, 2), "source", "0" * 64, "1" * 64, {"skipped": []}).write(folder)
+    return [(folder / MANIFEST).read_bytes()]
 
 
 def _npy_seeds(folder: Path) -> Sequence[bytes]:
@@ -214,7 +210,7 @@ TARGETS = {
     "npy": Target(_rows_in("rows.npy"), "wiseale.data.arrays", _npy_seeds),
     "npz": Target(_rows_in("rows.npz"), "wiseale.data.arrays", _npz_seeds),
     "idx": Target(_idx, "wiseale.data.sets.idx", _given(b"\0\0\10\3" + b"\0\0\0\2" * 3 + bytes(8))),
-    "pack": Target(_pack, "wiseale.data.packs.manifest", _pack_seeds),
+    "pack": Target(_pack, "wiseale.data.packs.pack", _pack_seeds),
     "model": Target(_model, "wiseale.models.model_file", _model_seeds),
     "records": Target(_records, "wiseale.runs.directory", _record_seeds),
 }

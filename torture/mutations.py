@@ -35,7 +35,6 @@ TRUST, HISTORY, STRANGE = (
     "tests/runs/test_history.py",
     "tests/models/test_strange_models.py",
 )
-SHARDS = "tests/data/test_shards.py"
 PACK, FAULTS, FILES = "tests/data/test_pack.py", "tests/cli/test_faults.py", "tests/platform/test_atomic_files.py"
 JSON = "tests/platform/test_json_files.py"
 
@@ -46,11 +45,11 @@ MUTATIONS = (
     Mutation("library: symbolic link", "kernels/trust.py", "if not stat.S_ISDIR(status.st_mode):", "if False:", TRUST),
     Mutation("library: private folder", "kernels/build.py", "mode=0o700", "mode=0o777", TRUST),
     Mutation("library: self-test", "kernels/build.py", "if not all(math", "if any(() for a in [] if math", "tests/kernels/test_build.py"),
-    Mutation("pack: checksum", "data/packs/reader.py", "if sha256(images) != manifest.sha256:", "if False:", PACK),
-    Mutation("pack: stamp", "data/packs/reader.py", "if check or last_verified(path).get(IMAGES) != Stamp", "if check and Stamp", PACK),
-    Mutation("shards: block", "data/packs/block_checks.py", "!= self._sums[shard][place]", "== -1", SHARDS),
-    Mutation("shards: stamp", "data/packs/reader.py", "if known.get(name) == stamp}", "}", SHARDS),
-    Mutation("pack: factors", "data/packs/reader.py", "!= manifest.factors_sha256", "== 0", PACK),
+    Mutation("pack: checksum", "data/packs/pack.py", "if sha256(images) != manifest.images_sha256:", "if False:", PACK),
+    Mutation("pack: stamp", "data/packs/pack.py", "if check or not _is_verified(", "if check and not _is_verified(", PACK),
+    Mutation("pack: factors", "data/packs/pack.py", "!= manifest.factors_sha256", "== 0", PACK),
+    Mutation("pack: manifest", "data/packs/pack.py", "record(cls, unseal(values))", "record(cls, {k: v for k, v in values.items() if k != 'sha256'})", PACK),
+    Mutation("pack: resumed rows", "data/packs/writer.py", "self._row_bytes)) == crc:", "self._row_bytes)) != -1:", PACK),
     Mutation("disk: errors in words", "cli/faults.py", "if isinstance(error, OSError):", "if False:", FAULTS),
     Mutation("disk: safetensors", "models/tensor_files.py", "except SafetensorError as error:\n        number", "except KeyError as error:\n        number", FAULTS),
     Mutation("disk: no partial file", "platform/atomic_files.py", "temporary.unlink(missing_ok=True)", "pass", FILES),

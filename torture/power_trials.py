@@ -78,9 +78,12 @@ def _pack(subjects: Subjects, folder: Path) -> None:
 
 def _old_pack(subjects: Subjects, folder: Path) -> None:
     """A pack of the same name that has to be replaced: it was made from other images."""
+    from wiseale.platform.json_files import parse_table, sealed, unseal
+
     packs = subjects.copy(subjects.cache / "packs", folder / "cache" / "packs")
     for manifest in packs.rglob("manifest.json"):
-        manifest.write_text(manifest.read_text().replace('"source": "', '"source": "other'))
+        values = unseal(parse_table(manifest.read_text()))
+        manifest.write_text(sealed(values | {"source": "other"}))
 
 
 def _judge_pack(subjects: Subjects, left: Path, work: Path) -> str | None:

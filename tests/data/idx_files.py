@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from wiseale.data.sets.known_files import KnownFile, KnownFiles
+from wiseale.data.sets.fetch import KnownFile, KnownFiles
 
 NAMES = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte")
 

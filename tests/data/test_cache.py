@@ -5,7 +5,8 @@ import pytest
 from tests.cli.commands import run
 
 from wiseale.data.cache import cache_entries, remove_entry
-from wiseale.data.packs.pack import open_pack, pack_chunks
+from wiseale.data.packs.pack import open_pack
+from wiseale.data.packs.writer import pack_chunks
 from wiseale.errors import DataError
 from wiseale.platform.locks import exclusive_lock
 
@@ -15,14 +16,14 @@ def cache(tmp_path, monkeypatch):
     """A cache with a pack, an interrupted one, a kernel, a dataset, and things that are not wiseale's."""
     monkeypatch.setenv("WISEALE_CACHE", str(tmp_path))
     x = np.arange(600, dtype=np.uint8).reshape(2, 3, 10, 10)
-    pack_chunks(tmp_path / "packs" / "whole", 2, (3, 10, 10), [x], {})
+    pack_chunks(tmp_path / "packs" / "whole", 2, (3, 10, 10), lambda row: [x], {})
 
-    def stopped():
+    def stopped(row):
         yield x
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        pack_chunks(tmp_path / "packs" / "stopped", 100, (3, 10, 10), stopped(), {})
+        pack_chunks(tmp_path / "packs" / "stopped", 100, (3, 10, 10), stopped, {})
     for name in (
         "native/kernels-1.so",
         "native/kernels-1.so.sha256",

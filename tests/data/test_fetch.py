@@ -18,9 +18,9 @@ from tests.data.idx_files import NAMES, contents, known_set, write_set
 
 from wiseale import registry
 from wiseale.data import load_dataset
-from wiseale.data.sets import download
+from wiseale.data.sets import fetch as fetching
+from wiseale.data.sets.fetch import KnownFile, KnownFiles
 from wiseale.data.sets.fetch import fetch as fetch_set
-from wiseale.data.sets.known_files import KnownFile, KnownFiles
 from wiseale.data.sets.mnist import Mnist
 from wiseale.errors import ConfigError, DataError
 
@@ -140,9 +140,9 @@ def test_a_cut_connection_is_continued_where_it_broke_off(server: Server, tmp_pa
 
 def test_the_next_call_continues_what_an_earlier_one_left(server: Server, tmp_path: Path) -> None:
     mirror = server.offer("a", FILES)
-    server.cut_at = [1000] * download._ATTEMPTS
+    server.cut_at = [1000] * fetching._ATTEMPTS
     assert "keeps breaking off" in line("mnist", tmp_path, mirrors=[mirror])
-    left = 1000 * download._ATTEMPTS
+    left = 1000 * fetching._ATTEMPTS
     assert [path.name for path in (tmp_path / "mnist").iterdir()] == [f"{IMAGES}.gz.part"]
     server.asked.clear()
     fetch_set("mnist", tmp_path, mirrors=[mirror])
@@ -166,7 +166,7 @@ def test_a_server_that_tells_no_size_serves(server: Server, tmp_path: Path) -> N
 
 def test_the_beginning_from_another_mirror_does_not_spoil_the_file(server: Server, tmp_path: Path) -> None:
     first, second = server.offer("first", FILES, level=1), server.offer("second", FILES, level=0)
-    server.cut_at = [1000] * download._ATTEMPTS
+    server.cut_at = [1000] * fetching._ATTEMPTS
     fetch_set("mnist", tmp_path, mirrors=[first, second])
     assert arrived(tmp_path)
 

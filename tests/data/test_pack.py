@@ -17,9 +17,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wiseale.data.packs import reader, stamps
-from wiseale.data.packs.pack import open_pack, pack_chunks
-from wiseale.errors import DataError
+from wiseale.data import load_dataset
+from wiseale.data.packs import pack as packs
+from wiseale.data.packs.pack import open_pack
+from wiseale.data.packs.writer import PackWriter, pack_chunks
+from wiseale.errors import ConfigError, DataError
+from wiseale.platform.json_files import sealed, unseal
 
 SHAPE = (3, 8, 8)
 N = 150  # five blocks, the last one short
@@ -29,13 +32,25 @@ def rows(n: int = N, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).integers(0, 256, (n, *SHAPE), np.uint8)
 
 
-def in_chunks(x: np.ndarray, length: int = 7):
-    return (x[start : start + length] for start in range(0, len(x), length))
+def in_chunks(x: np.ndarray, length: int = 7, starts: list[int] | None = None):
+    """The rows from any row on, chunk by chunk; ``starts`` collects the rows that were asked for."""
+
+    def chunks(row):
+        if starts is not None:
+            starts.append(row)
+        return (x[start : start + length] for start in range(row, len(x), length))
+
+    return chunks
 
 
-def stopping(x: np.ndarray, after: int, start: int = 0):
-    yield x[start:after]
-    raise KeyboardInterrupt
+def stopping(x: np.ndarray, after: int, length: int = 32):
+    """The rows before ``after``, then an interrupt."""
+
+    def chunks(row):
+        yield from in_chunks(x[:after], length)(row)
+        raise KeyboardInterrupt
+
+    return chunks
 
 
 @settings(max_examples=30, deadline=None)
@@ -45,26 +60,25 @@ def test_chunks_of_any_length_come_back_in_order(lengths):
     ends = np.cumsum([*lengths, 1])
     with tempfile.TemporaryDirectory() as folder:
         chunks = [x[end - length : end] for end, length in zip(ends, [*lengths, 1], strict=True)]
-        pack = pack_chunks(Path(folder) / "set", len(x), SHAPE, chunks, {})
+        pack = pack_chunks(Path(folder) / "set", len(x), SHAPE, lambda row: chunks, {})
         np.testing.assert_array_equal(pack.x, x)
 
 
 def test_files_are_what_other_programs_read(tmp_path):
     x = rows()
     factors = {"file": np.arange(N), "angle": np.linspace(0, 1, N), "label": np.array(["a", "bcd", "é"] * 50)}
-    pack_chunks(tmp_path / "set", N, SHAPE, in_chunks(x), factors, source="s", details={"origin": "here"})
+    pack_chunks(tmp_path / "set", N, SHAPE, in_chunks(x), factors, source="s")
     np.testing.assert_array_equal(np.load(tmp_path / "set" / "x.npy"), x)
     with np.load(tmp_path / "set" / "factors.npz") as stored:
         assert set(stored.files) == set(factors)
     manifest = json.loads((tmp_path / "set" / "manifest.json").read_text())
-    assert manifest["sha256"] == hashlib.sha256((tmp_path / "set" / "x.npy").read_bytes()).hexdigest()
-    assert (manifest["shape"], manifest["count"]) == ([N, *SHAPE], N)
+    assert manifest["images_sha256"] == hashlib.sha256((tmp_path / "set" / "x.npy").read_bytes()).hexdigest()
+    assert manifest["shape"] == [N, *SHAPE]
     assert sorted(os.listdir(tmp_path / "set")) == ["factors.npz", "manifest.json", "x.npy"]
 
     pack = open_pack(tmp_path / "set", check=True)
     assert isinstance(pack.x, np.memmap)
     assert not pack.x.flags.writeable
-    assert pack.metadata.details == {"origin": "here"}
     for name, values in factors.items():
         np.testing.assert_array_equal(pack.factors[name], values)
     picked = np.array([149, 0, 33])
@@ -89,22 +103,22 @@ def test_stopped_work_leaves_the_old_pack_and_is_resumed(tmp_path):
     path, new = tmp_path / "set", rows(seed=1)
     pack_chunks(path, N, SHAPE, in_chunks(rows()), {}, source="old")
     with pytest.raises(KeyboardInterrupt):
-        pack_chunks(path, N, SHAPE, lambda start: stopping(new, 100), {}, source="new")
+        pack_chunks(path, N, SHAPE, stopping(new, 100), {}, source="new")
     np.testing.assert_array_equal(open_pack(path, check=True).x, rows())
 
-    starts, told = [], []
+    starts, steps = [], []
     pack = pack_chunks(
         path,
         N,
         SHAPE,
-        lambda start: starts.append(start) or in_chunks(new[start:]),
+        in_chunks(new, 32, starts),
         {},
         source="new",
-        progress=lambda done, total: told.append((done, total)),
+        progress=lambda done, total: steps.append((done, total)),
     )
     whole = pack_chunks(tmp_path / "whole", N, SHAPE, in_chunks(new), {}, source="new")
-    assert starts == [96]  # 100 rows were made, of which three blocks of 32 were whole
-    assert told == [(96, N), (128, N), (N, N)]
+    assert starts == [100]
+    assert steps == [(100, N), (132, N), (N, N)]
     assert pack.metadata == whole.metadata
     assert {name: (path / name).read_bytes() for name in os.listdir(path)} == {
         name: (tmp_path / "whole" / name).read_bytes() for name in os.listdir(path)
@@ -112,30 +126,39 @@ def test_stopped_work_leaves_the_old_pack_and_is_resumed(tmp_path):
 
 
 @pytest.mark.parametrize("place", [0, 40])
-def test_a_half_written_block_is_made_again(tmp_path, place):
+def test_half_written_rows_are_made_again(tmp_path, place):
     x = rows()
     with pytest.raises(KeyboardInterrupt):
-        pack_chunks(tmp_path / "set", N, SHAPE, lambda start: stopping(x, 100), {})
+        pack_chunks(tmp_path / "set", N, SHAPE, stopping(x, 100), {})
     images = tmp_path / "set.partial" / "x.npy"
     content = bytearray(images.read_bytes())
     content[128 + place * 192] ^= 1
     images.write_bytes(content)
     starts = []
-    pack = pack_chunks(tmp_path / "set", N, SHAPE, lambda start: starts.append(start) or in_chunks(x[start:]), {})
+    pack = pack_chunks(tmp_path / "set", N, SHAPE, in_chunks(x, starts=starts), {})
     assert starts == [place // 32 * 32]
     np.testing.assert_array_equal(pack.x, x)
 
 
-@pytest.mark.parametrize("tail", ['{"block": 3, "crc": 12', '{"block": "x"}\n', "nonsense\n"])
+@pytest.mark.parametrize(
+    "tail",
+    [
+        '{"start": 3, "crc": 12',
+        '{"start": "x"}\n',
+        '{"start": 0, "stop": 999, "crc": 0, "bad": []}\n',
+        '{"start": -5, "stop": 3, "crc": 0, "bad": []}\n',
+        "nonsense\n",
+    ],
+)
 def test_a_torn_or_damaged_journal_is_survived(tmp_path, tail):
     x = rows()
     with pytest.raises(KeyboardInterrupt):
-        pack_chunks(tmp_path / "set", N, SHAPE, lambda start: stopping(x, 100), {})
+        pack_chunks(tmp_path / "set", N, SHAPE, stopping(x, 100), {})
     with (tmp_path / "set.partial" / "journal.jsonl").open("a") as journal:
         journal.write(tail)
     for after in (140, None):  # stopped once more, then finished: what follows the torn line must be readable too
         try:
-            pack = pack_chunks(tmp_path / "set", N, SHAPE, lambda start, end=after: made(x, start, end), {})
+            pack = pack_chunks(tmp_path / "set", N, SHAPE, stopping(x, after) if after else in_chunks(x), {})
         except KeyboardInterrupt:
             continue
     np.testing.assert_array_equal(pack.x, x)
@@ -145,16 +168,10 @@ def test_an_attempt_that_cannot_be_resumed_is_made_anew(tmp_path):
     """Its blocks are read before the journal's damage is met: the files that were open then are not written to."""
     x = rows()
     with pytest.raises(KeyboardInterrupt):
-        pack_chunks(tmp_path / "set", N, SHAPE, lambda start: stopping(x, 100), {})
+        pack_chunks(tmp_path / "set", N, SHAPE, stopping(x, 100), {})
     with (tmp_path / "set.partial" / "journal.jsonl").open("a") as journal:
         journal.write("nonsense\n")
-    np.testing.assert_array_equal(pack_chunks(tmp_path / "set", N, SHAPE, lambda start: in_chunks(x[start:]), {}).x, x)
-
-
-def made(x, start, end):
-    yield from in_chunks(x[start:end])
-    if end is not None:
-        raise KeyboardInterrupt
+    np.testing.assert_array_equal(pack_chunks(tmp_path / "set", N, SHAPE, in_chunks(x), {}).x, x)
 
 
 def test_only_one_of_two_does_the_work(tmp_path):
@@ -162,7 +179,7 @@ def test_only_one_of_two_does_the_work(tmp_path):
 
     def slow(start):
         begun.append(start)
-        for chunk in in_chunks(x[start:], 50):
+        for chunk in in_chunks(x, 50)(start):
             time.sleep(0.05)
             yield chunk
 
@@ -194,7 +211,8 @@ DAMAGE = {
     "incomplete": (lambda p: (p / "manifest.json").write_text('{"version": 1}'), "manifest.json is damaged"),
     "version": (lambda p: edit(p, version=3), "packed format 3"),
     "shape": (lambda p: edit(p, shape=[N, 3, 8, -8]), "impossible shape"),
-    "dtype": (lambda p: edit(p, dtype="<f4"), "impossible shape"),
+    "edited": (lambda p: edit(p, seal=False, source="mine"), "manifest.json is damaged"),
+    "unknown key": (lambda p: edit(p, dtype="<f4"), "manifest.json is damaged"),
     "other count": (lambda p: edit(p, shape=[N + 1, *SHAPE]), "x.npy is damaged"),
     "same size": (lambda p: edit(p, shape=[N, 3, 4, 16]), "its header disagrees"),
     "cut": (lambda p: os.truncate(p / "x.npy", 5000), "x.npy is damaged (5,000 bytes where 28,928 belong)"),
@@ -206,9 +224,10 @@ DAMAGE = {
 }
 
 
-def edit(path: Path, **values) -> None:
-    manifest = json.loads((path / "manifest.json").read_text()) | values
-    (path / "manifest.json").write_text(json.dumps(manifest))
+def edit(path: Path, seal: bool = True, **values) -> None:
+    manifest = unseal(json.loads((path / "manifest.json").read_text()))
+    text = sealed(manifest | values)
+    (path / "manifest.json").write_text(text if seal else text.replace(json.loads(text)["sha256"], "0" * 64))
 
 
 @pytest.mark.parametrize("kind", DAMAGE)
@@ -240,22 +259,22 @@ def test_a_folder_that_is_no_pack_is_never_replaced(tmp_path):
     ("n", "chunk", "message"),
     [
         (N - 1, rows(), "more than the 149 rows"),
-        (N + 1, rows(), "hold 150 rows, 151"),
+        (N + 1, rows(), "150 rows were written, 151"),
         (N, rows().astype(np.float32), "uint8"),
         (N, rows()[:, :1], "rows of"),
     ],
 )
 def test_chunks_that_do_not_fit_are_a_fault_of_the_caller(tmp_path, n, chunk, message):
     with pytest.raises(ValueError, match=message):
-        pack_chunks(tmp_path / "set", n, SHAPE, [chunk], {})
+        pack_chunks(tmp_path / "set", n, SHAPE, lambda row: [chunk], {})
     assert not (tmp_path / "set").exists()
 
 
 def test_factors_need_one_value_for_each_row(tmp_path):
     with pytest.raises(ValueError, match="one value for each"):
-        pack_chunks(tmp_path / "set", N, SHAPE, [rows()], {"a": np.arange(N - 1)})
+        pack_chunks(tmp_path / "set", N, SHAPE, in_chunks(rows()), {"a": np.arange(N - 1)})
     with pytest.raises(ValueError, match="Object arrays"):  # never a pickle
-        pack_chunks(tmp_path / "set", N, SHAPE, [rows()], {"a": np.array([{}] * N)})
+        pack_chunks(tmp_path / "set", N, SHAPE, in_chunks(rows()), {"a": np.array([{}] * N)})
     assert not (tmp_path / "set").exists()
 
 
@@ -272,13 +291,13 @@ FULL_DISK = """
 import os, shutil, sys
 from pathlib import Path
 import numpy as np
-from wiseale.data.packs import reader
-from wiseale.data.packs.pack import open_pack, pack_chunks
+from wiseale.data.packs.pack import open_pack
+from wiseale.data.packs.writer import pack_chunks
 from wiseale.errors import DataError
 
 disk, reserve = Path(sys.argv[1]), sys.argv[2] == "reserve"
 x = np.random.default_rng(0).integers(0, 256, (1600, 3, 16, 16), np.uint8)  # 1.2 MB of 4
-pack_chunks(disk / "set", 160, (3, 16, 16), [x[:160]], {}, source="old")
+pack_chunks(disk / "set", 160, (3, 16, 16), lambda row: [x[:160]], {}, source="old")
 if not reserve:
     del os.posix_fallocate
 
@@ -322,14 +341,14 @@ def test_a_disk_that_fills_up_leaves_the_old_pack_and_is_resumed(tmp_path, how):
     error, intact, finished = run.stdout.splitlines()
     assert error.startswith("no room for ")
     assert intact == "True"
-    # with the room reserved all blocks were written before the disk was full; without, only some
-    assert finished == ("True []" if how == "reserve" else "True [96]")
+    # with the room reserved all rows were written before the disk was full; without, only some
+    assert finished == ("True []" if how == "reserve" else "True [100]")
 
 
 def test_a_place_that_cannot_be_written_is_one_line(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(DataError, match=r"cannot write .*file"):
-        pack_chunks(tmp_path / "file" / "set", N, SHAPE, [rows()], {})
+        pack_chunks(tmp_path / "file" / "set", N, SHAPE, in_chunks(rows()), {})
 
 
 def pixels(path):
@@ -338,14 +357,14 @@ def pixels(path):
 
 def test_pixels_are_checked_when_the_file_was_touched_and_only_then(tmp_path, monkeypatch):
     """A flipped bit was trained on: opening looked at the size and the header alone."""
-    pack_chunks(tmp_path / "set", 20, (1, 4, 4), [np.full((20, 1, 4, 4), 7, np.uint8)], {})
+    pack_chunks(tmp_path / "set", 20, (1, 4, 4), in_chunks(np.full((20, 1, 4, 4), 7, np.uint8)), {})
     hashed = []
 
-    def counted(path, of=reader.sha256):
+    def counted(path, of=packs.sha256):
         hashed.append(path.name)
         return of(path)
 
-    monkeypatch.setattr(reader, "sha256", counted)
+    monkeypatch.setattr(packs, "sha256", counted)
     open_pack(tmp_path / "set")
     assert hashed == ["factors.npz"]  # checked when it was written
     os.utime(pixels(tmp_path / "set"))
@@ -361,7 +380,7 @@ def test_pixels_are_checked_when_the_file_was_touched_and_only_then(tmp_path, mo
 @pytest.mark.parametrize("keep_times", [False, True])
 @pytest.mark.parametrize("place", [128, 200, -1])
 def test_a_flipped_bit_in_the_pixels_is_noticed(tmp_path, place, keep_times):
-    pack_chunks(tmp_path / "set", 20, (1, 4, 4), [np.full((20, 1, 4, 4), 7, np.uint8)], {}, source="a")
+    pack_chunks(tmp_path / "set", 20, (1, 4, 4), in_chunks(np.full((20, 1, 4, 4), 7, np.uint8)), {}, source="a")
     path = pixels(tmp_path / "set")
     before, data = path.stat(), bytearray(path.read_bytes())
     data[place] ^= 16
@@ -370,16 +389,54 @@ def test_a_flipped_bit_in_the_pixels_is_noticed(tmp_path, place, keep_times):
         os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
     with pytest.raises(DataError, match=r"x.npy is damaged \(its checksum does not match\)"):
         open_pack(tmp_path / "set")
-    again = pack_chunks(tmp_path / "set", 20, (1, 4, 4), [np.full((20, 1, 4, 4), 7, np.uint8)], {}, source="a")
+    again = pack_chunks(tmp_path / "set", 20, (1, 4, 4), in_chunks(np.full((20, 1, 4, 4), 7, np.uint8)), {}, source="a")
     assert (again.x == 7).all()
 
 
 def test_a_pack_in_a_read_only_place_is_checked_each_time(tmp_path, monkeypatch):
-    pack_chunks(tmp_path / "set", 20, (1, 4, 4), [np.full((20, 1, 4, 4), 7, np.uint8)], {})
+    pack_chunks(tmp_path / "set", 20, (1, 4, 4), in_chunks(np.full((20, 1, 4, 4), 7, np.uint8)), {})
     (tmp_path / "set.verified").write_text("damaged")
 
     def refuse(*_):
         raise PermissionError
 
-    monkeypatch.setattr(stamps, "write_text", refuse)
+    monkeypatch.setattr(packs, "write_text", refuse)
     assert (open_pack(tmp_path / "set").x == 7).all()
+
+
+def test_factors_of_another_length_are_refused(tmp_path):
+    """As a stranger could write them, with all checksums right."""
+    pack_chunks(tmp_path / "set", N, SHAPE, in_chunks(rows()), {"a": np.arange(N)})
+    np.savez(tmp_path / "set" / "factors.npz", a=np.arange(N - 1))
+    edit(tmp_path / "set", factors_sha256=hashlib.sha256((tmp_path / "set" / "factors.npz").read_bytes()).hexdigest())
+    with pytest.raises(DataError, match=r"factors.npz is damaged"):
+        open_pack(tmp_path / "set")
+
+
+def test_details_keep_names_that_are_not_utf_8(tmp_path):
+    """A file name on Linux may be any bytes: skipped images are recorded by name."""
+    details = {"skipped": [[os.fsdecode(b"caf\xe9.png"), "not an image"], ["été 🫖.png", "cut short"]]}
+    with PackWriter(tmp_path / "set", N, SHAPE, "s") as writer:
+        writer.write(0, rows())
+        writer.finish({}, details)
+    assert open_pack(tmp_path / "set").metadata.details == details
+
+
+def test_rows_are_left_out_at_the_end(tmp_path):
+    x = rows()
+    with PackWriter(tmp_path / "set", N, SHAPE, "s") as writer:
+        writer.write(0, x[:100])
+        writer.write(100, x[100:])
+        pack = writer.finish({"a": np.arange(N - 3)}, {}, drop=[3, 100, N - 1])
+    np.testing.assert_array_equal(pack.x, np.delete(x, [3, 100, N - 1], 0))
+    np.testing.assert_array_equal(np.load(tmp_path / "set" / "x.npy"), pack.x)
+
+
+def test_a_pack_is_a_dataset_by_its_folder(tmp_path):
+    pack_chunks(tmp_path / "set", N, SHAPE, in_chunks(rows()), {"a": np.arange(N)})
+    dataset = load_dataset(str(tmp_path / "set"))
+    assert dataset.fingerprint == hashlib.sha256((tmp_path / "set" / "x.npy").read_bytes()).hexdigest()
+    assert (len(dataset.train), dataset.x_shape, dataset.train.reading) == (N, SHAPE, "unit")
+    assert dataset.name == str(tmp_path / "set")
+    with pytest.raises(ConfigError, match="leave out size"):
+        load_dataset(f"{tmp_path / 'set'}:size=8")

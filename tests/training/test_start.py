@@ -152,7 +152,7 @@ def test_the_result_is_never_worse_than_the_start():
 
 
 def test_few_rows_are_sampled_from_many_reproducibly(monkeypatch):
-    monkeypatch.setattr("wiseale.training.sample.MOST_ROWS", 50)
+    monkeypatch.setattr("wiseale.training.start._MOST_ROWS", 50)
     first, again = started(X).state_dict(), started(X).state_dict()
     assert all(torch.equal(first[name], again[name]) for name in first)
     monkeypatch.undo()

@@ -74,8 +74,8 @@ def info(data: str, data_root: Path | None, out: Path | None) -> None:
     from wiseale.platform.atomic_files import replacing
 
     most = _HISTOGRAM_ROWS if len(dataset.x_shape) == 1 else _SHEET_ROWS
-    shown = dataset.train.take(np.linspace(0, len(dataset.train) - 1, min(most, len(dataset.train))).astype(int))
-    x = interpret(shown.x, shown.reading, torch.Generator().manual_seed(0)).numpy()
+    sample = dataset.train.take(np.linspace(0, len(dataset.train) - 1, min(most, len(dataset.train))).astype(int))
+    x = interpret(sample.x, sample.reading, torch.Generator().manual_seed(0)).numpy()
     kinds = dataset.table.columns if dataset.table else ()
     if out:
         figure = contact_sheet(x, dataset.columns, [tuple(str(level) for level in column.levels) for column in kinds])
@@ -136,20 +136,20 @@ def _cells(column: Column, cells: npt.NDArray[Any]) -> str:
     if column.has_levels:
         counts = np.bincount(observed.astype(int), minlength=len(column.levels))
         order = np.argsort(-counts, kind="stable")[:_LEVELS_LISTED]
-        listed = ", ".join(f"{column.levels[i]}: {counts[i]:,}" for i in order)
-        held = listed + (", …" if len(counts) > _LEVELS_LISTED else "")
+        text = ", ".join(f"{column.levels[i]}: {counts[i]:,}" for i in order)
+        text += ", …" if len(counts) > _LEVELS_LISTED else ""
     else:
-        held = f"{observed.min():g} to {observed.max():g}, mean {observed.mean():.4g}"
-    return f"{column.kind.replace('_', ' ')}, {held}" + (f"; {missing:,} missing" if missing else "")
+        text = f"{observed.min():g} to {observed.max():g}, mean {observed.mean():.4g}"
+    return f"{column.kind.replace('_', ' ')}, {text}" + (f"; {missing:,} missing" if missing else "")
 
 
 def _summary(values: object) -> str:
     import numpy as np
 
-    known = np.asarray(values)
-    kinds, counts = np.unique(known, return_counts=True)
+    factor = np.asarray(values)
+    kinds, counts = np.unique(factor, return_counts=True)
     if len(kinds) <= 20:
         return ", ".join(f"{kind}: {count:,}" for kind, count in zip(kinds, counts, strict=True))
-    if known.dtype.kind in "if":
-        return f"{known.min():.4g} to {known.max():.4g}"
+    if factor.dtype.kind in "if":
+        return f"{factor.min():.4g} to {factor.max():.4g}"
     return f"{len(kinds):,} values"

@@ -13,10 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from wiseale.data.packs.layout import IMAGES, SHARDS
-from wiseale.data.packs.manifest import MANIFEST
-from wiseale.data.packs.reader import FACTORS, FACTORS_FOLDER
-from wiseale.data.packs.stamps import stamp_path
+from wiseale.data.packs.pack import FACTORS, IMAGES, MANIFEST, stamp_path
 from wiseale.data.packs.writer import JOURNAL
 from wiseale.platform.locks import exclusive_lock
 
@@ -48,12 +45,12 @@ class CacheEntry:
 
 def cache_entries(root: Path) -> list[CacheEntry]:
     """Everything in the cache, in the order of names; locks and stamps count with their packs."""
-    found = []
+    entries = []
     for path in _places(root):
         with suppress(OSError):  # another process may remove it meanwhile
             if (kind := _kind(path)) is not None:
-                found.append(CacheEntry(path, path.relative_to(root).as_posix(), kind, _bytes(path)))
-    return sorted(found, key=lambda entry: entry.name)
+                entries.append(CacheEntry(path, path.relative_to(root).as_posix(), kind, _bytes(path)))
+    return sorted(entries, key=lambda entry: entry.name)
 
 
 def remove_entry(entry: CacheEntry) -> bool:
@@ -69,11 +66,11 @@ def remove_entry(entry: CacheEntry) -> bool:
     try:
         with exclusive_lock(pack.with_name(f"{pack.name}{_LOCK}"), wait=False):
             # Renamed first: a kill in the middle must not leave half a pack under the name of a whole one.
-            doomed = entry.path.with_name(f"{pack.name}{_REPLACED}")
-            if doomed != entry.path:
-                shutil.rmtree(doomed, ignore_errors=True)
-                entry.path.rename(doomed)
-            shutil.rmtree(doomed)
+            remains = entry.path.with_name(f"{pack.name}{_REPLACED}")
+            if remains != entry.path:
+                shutil.rmtree(remains, ignore_errors=True)
+                entry.path.rename(remains)
+            shutil.rmtree(remains)
             if entry.kind == "pack":
                 stamp_path(pack).unlink(missing_ok=True)
     except BlockingIOError:
@@ -93,11 +90,11 @@ def _kind(path: Path) -> Kind | None:
         names = {file.name for file in path.iterdir()}
         if path.parent.name == _NATIVE and path.name.startswith("tmp"):
             return "remains" if all(_is_kernel(name) for name in names) else None
-        if not names <= {IMAGES, FACTORS, SHARDS, FACTORS_FOLDER, MANIFEST, JOURNAL}:
+        if not names <= {IMAGES, FACTORS, MANIFEST, JOURNAL}:
             return None
         if path.suffix in (_INTERRUPTED, _REPLACED):
             return "interrupted pack" if path.suffix == _INTERRUPTED else "remains"
-        return "pack" if {IMAGES, FACTORS, MANIFEST} <= names or {SHARDS, MANIFEST} <= names else None
+        return "pack" if {IMAGES, FACTORS, MANIFEST} <= names else None
     if path.parent.name == _NATIVE and _is_kernel(path.name) and path.suffix == ".so":
         return "kernels"
     return "remains" if path.name.startswith(".") and f"{_STAMP}.partial-" in path.name else None

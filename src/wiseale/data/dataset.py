@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from wiseale.data.packs.block_checks import check_rows
-
 if TYPE_CHECKING:
     from wiseale.data.tables.schema import TableSchema
 
@@ -41,14 +39,9 @@ class Rows:
     def __len__(self) -> int:
         return len(self.x)
 
-    def read(self, rows: slice | npt.NDArray[np.int64]) -> Array:
-        """The given rows of x as they are stored; those of a packed set are compared with their checksums first."""
-        check_rows(self.x, rows)
-        return self.x[rows]
-
     def take(self, rows: npt.NDArray[np.int64]) -> Rows:
         """The given rows, copied."""
-        return Rows(self.read(rows), self.reading, {name: values[rows] for name, values in self.factors.items()})
+        return Rows(self.x[rows], self.reading, {name: values[rows] for name, values in self.factors.items()})
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ import numpy as np
 from wiseale import config
 from wiseale.data.dataset import Array, Dataset, Preset, Reading, Rows, Scaling
 from wiseale.data.fingerprint import fingerprint
-from wiseale.data.finite import row_blocks, some_rows
+from wiseale.data.finite import row_blocks
 from wiseale.data.tables.columns import list_ignored, quote_name
 from wiseale.errors import ConfigError, counted
 
@@ -175,7 +175,7 @@ def check_values(rows: Rows, family: LikelihoodFamily) -> None:
         return
     from wiseale.likelihoods import check_support
 
-    blocks = (rows.read(part) for part in row_blocks(rows.x))
+    blocks = (rows.x[part] for part in row_blocks(rows.x))
     extremes = [(float(block.min()), float(block.max())) for block in blocks]
     check_support(family, min(low for low, _ in extremes), max(high for _, high in extremes))
 
@@ -289,6 +289,5 @@ def _default_scaling(x_shape: tuple[int, ...], family: LikelihoodFamily) -> Scal
 
 
 def _holds_only(x: Array, low: int, high: int) -> bool:
-    """Whether every value is one of the two; of a set above 64 GiB, whether every value of some rows is."""
-    x = some_rows(x)
+    """Whether every value is one of the two."""
     return all(bool(((x[rows] == low) | (x[rows] == high)).all()) for rows in row_blocks(x))

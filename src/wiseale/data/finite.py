@@ -8,12 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from wiseale.data.dataset import Array
-from wiseale.data.packs.block_checks import check_rows
 
-LARGE_BYTES = 1 << 36
-"""Size of the largest array that is read as a whole before training; of larger ones some rows are."""
-
-_FIRST_LOOK = 256  # rows of a larger one
 _BLOCK = 1 << 24  # bytes looked at together
 
 
@@ -30,15 +25,6 @@ def row_blocks(x: Array) -> Iterator[slice]:
     rows = max(1, _BLOCK // max(1, x[:1].nbytes))
     for start in range(0, len(x), rows):
         yield slice(start, min(start + rows, len(x)))
-
-
-def some_rows(x: Array) -> Array:
-    """Some rows for a first look at x, evenly spaced; x itself unless it takes more than 64 GiB, as packed sets may."""
-    if x.nbytes <= LARGE_BYTES:
-        return x
-    chosen = np.linspace(0, len(x) - 1, min(len(x), _FIRST_LOOK)).astype(np.int64)
-    check_rows(x, chosen)
-    return x[chosen]
 
 
 def first_flaw(values: Array, *, missing: bool = False) -> Flaw | None:

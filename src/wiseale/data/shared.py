@@ -16,11 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from wiseale.data.dataset import Dataset, Preset, Rows
+from wiseale.data.dataset import Array, Dataset, Preset, Rows
 from wiseale.data.tables.schema import TableSchema
 from wiseale.platform.json_files import to_json
 from wiseale.platform.locks import exclusive_lock, is_locked
-from wiseale.platform.mapped_files import mapping_of
 
 VARIABLE = "WISEALE_SHARED_DATA"
 """Environment variable: the folder of the dataset that the process which started this one has parsed."""
@@ -36,32 +35,39 @@ def shared(dataset: Dataset, spec: str, data_root: Path, folder: Path) -> Iterat
 
     Sets that are memory-mapped anyway, or whose factors are Python objects, are not copied: each process loads them.
     """
-    splits = {"train": dataset.train, "test": dataset.test}
-    present = {name: rows for name, rows in splits.items() if rows is not None}
-    arrays = [values for rows in present.values() for values in (rows.x, *rows.factors.values())]
-    if mapping_of(dataset.train.x) is not None or any(array.dtype.hasobject for array in arrays):
+    splits = {"train": dataset.train} | ({} if dataset.test is None else {"test": dataset.test})
+    arrays = [values for rows in splits.values() for values in (rows.x, *rows.factors.values())]
+    if _is_mapped(dataset.train.x) or any(array.dtype.hasobject for array in arrays):
         yield
         return
     _remove_abandoned(folder)
     own = folder / f"{platform.node()}-{os.getpid()}-{secrets.token_hex(4)}"
     own.mkdir(parents=True)
     with exclusive_lock(own, wait=False):
-        yield from _written(dataset, spec, data_root, own, present)
+        yield from _written(dataset, spec, data_root, own, splits)
     with suppress(OSError):  # another process shares the data of the same comparison
         folder.rmdir()
 
 
-def _written(dataset: Dataset, spec: str, data_root: Path, folder: Path, present: Mapping[str, Rows]) -> Iterator[None]:
+def _is_mapped(x: Array) -> bool:
+    """Whether an array, or the array that it is a view of, is a file mapped into memory."""
+    base: object = x
+    while isinstance(base, np.ndarray) and not isinstance(base, np.memmap):
+        base = base.base
+    return isinstance(base, np.memmap)
+
+
+def _written(dataset: Dataset, spec: str, data_root: Path, folder: Path, splits: Mapping[str, Rows]) -> Iterator[None]:
     try:
-        described = {
+        description = {
             "spec": spec,
             "data_root": str(data_root),
-            "splits": {name: _write(rows, folder, name) for name, rows in present.items()},
+            "splits": {name: _write(rows, folder, name) for name, rows in splits.items()},
             "dataset": {key: value for key, value in vars(dataset).items() if key not in ("train", "test")}
             | {"preset": asdict(dataset.preset), "ours": dict(dataset.ours), "circular": dict(dataset.circular)}
             | {"table": dataset.table and dataset.table.to_values()},
         }
-        (folder / "dataset.json").write_text(to_json(described), encoding="utf-8")
+        (folder / "dataset.json").write_text(to_json(description), encoding="utf-8")
         os.environ[VARIABLE] = str(folder.absolute())
         yield
     finally:
@@ -82,11 +88,11 @@ def read_shared(spec: str, data_root: Path) -> Dataset | None:
     if VARIABLE not in os.environ:
         return None
     folder = Path(os.environ[VARIABLE])
-    described = json.loads((folder / "dataset.json").read_text(encoding="utf-8"))
-    if (described["spec"], described["data_root"]) != (spec, str(data_root)):
+    description = json.loads((folder / "dataset.json").read_text(encoding="utf-8"))
+    if (description["spec"], description["data_root"]) != (spec, str(data_root)):
         return None
-    splits = {name: _read(rows, folder, name) for name, rows in described["splits"].items()}
-    facts = described["dataset"]
+    splits = {name: _read(rows, folder, name) for name, rows in description["splits"].items()}
+    facts = description["dataset"]
     facts |= {"preset": Preset(**facts["preset"]), "columns": tuple(facts["columns"])}
     facts["ignored"] = tuple((name, reason) for name, reason in facts["ignored"])
     if facts["table"] is not None:
@@ -101,8 +107,8 @@ def _write(rows: Rows, folder: Path, split: str) -> dict[str, Any]:
     return {"reading": rows.reading, "factors": list(rows.factors)}
 
 
-def _read(described: dict[str, Any], folder: Path, split: str) -> Rows:
+def _read(description: dict[str, Any], folder: Path, split: str) -> Rows:
     x = np.load(folder / f"{split}.npy", mmap_mode="r")
-    names = enumerate(described["factors"])
+    names = enumerate(description["factors"])
     factors = {name: np.load(folder / f"{split}-{number}.npy") for number, name in names}
-    return Rows(x, described["reading"], factors)
+    return Rows(x, description["reading"], factors)

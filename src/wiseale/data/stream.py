@@ -102,7 +102,7 @@ def open_rows(
 def _slices(rows: Rows) -> Iterator[Array]:
     size = _rows_at_once(rows.x[:1].nbytes)
     for start in range(0, len(rows), size):
-        yield np.asarray(rows.read(slice(start, start + size)))
+        yield np.asarray(rows.x[start : start + size])
 
 
 def _rows_at_once(row_bytes: int) -> int:

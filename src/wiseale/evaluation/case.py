@@ -19,7 +19,7 @@ from wiseale.evaluation.row_errors import RowErrors, row_errors
 from wiseale.posterior import Posterior
 from wiseale.priors import StandardNormal
 from wiseale.processes.shared_tasks import Result, Task, results
-from wiseale.randomness import generator, permutation, standard_normal
+from wiseale.randomness import generator, shuffled, standard_normal
 
 Tick = Callable[[float], None]
 """Called now and then with the fraction of a part that is done."""
@@ -82,7 +82,7 @@ class Case:
 
     def shuffled(self, draw: Draw, *counters: int) -> Tensor:
         """A random order of the rows, (n,)."""
-        return permutation(len(self.encoded.rows), self.seed, "evaluate", draw, *counters)
+        return shuffled(len(self.encoded.rows), self.seed, "evaluate", draw, *counters)
 
     def codes(self, draw: Draw) -> Tensor:
         """One code of every row, (n, d_z): z ~ q(z|x), or mu where the encoder is deterministic."""

@@ -53,15 +53,6 @@ def require_memory(needed: int, what: str, advice: str) -> None:
         )
 
 
-def major_page_faults() -> int:
-    """How often this process has waited for a page from the disk; always 0 where the system does not tell."""
-    try:
-        import resource
-    except ImportError:
-        return 0
-    return resource.getrusage(resource.RUSAGE_SELF).ru_majflt
-
-
 def loopback_interface() -> str | None:
     """Name of the network interface that stays on this machine; None on Windows, which has no such name."""
     return {"win32": None, "darwin": "lo0"}.get(sys.platform, "lo")

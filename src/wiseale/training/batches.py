@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
@@ -13,13 +12,10 @@ from torch import Tensor
 
 from wiseale import kernels
 from wiseale.data.dataset import Array, Dataset, Rows
-from wiseale.data.finite import LARGE_BYTES
 from wiseale.data.reading import interpret
 from wiseale.networks.model import IdentityStandardizer, Standardizer
 from wiseale.randomness import generator
-from wiseale.training.mapped_rows import MappedRows
-from wiseale.training.sample import sampled
-from wiseale.training.split import Indices, RowsExcept
+from wiseale.training.split import Indices
 
 _IN_MEMORY_BYTES = 2 << 30  # sets that are larger as float32 are read batch by batch
 _BLOCK_ENTRIES = 1 << 20  # numbers converted at a time
@@ -34,14 +30,14 @@ class Batches:
     def __init__(
         self,
         rows: Rows,
-        index: Indices | RowsExcept | None = None,
+        index: Indices | None = None,
         *,
         units: Standardizer | None = None,
         device: torch.device | str = "cpu",
         seed: int = 0,
         copies: int = 1,
     ) -> None:
-        self._index = torch.from_numpy(index) if isinstance(index, np.ndarray) else index
+        self._index = None if index is None else torch.from_numpy(index)
         self._rows = rows
         self._units = units or IdentityStandardizer()
         self._standardized = not isinstance(self._units, IdentityStandardizer)
@@ -50,8 +46,7 @@ class Batches:
         self._n = len(rows) if index is None else len(index)
         fits = rows.x.size * 4 * copies <= _IN_MEMORY_BYTES  # each process of this machine keeps a copy
         self._stored = _view(rows.x)
-        self._mapped = MappedRows.of(rows.x)
-        self._widening = self._one_pass()
+        self._levels = self._bytes_for_c()
         self._tensor: Tensor | None = None
         if fits and rows.reading != "dynamic":
             self._tensor = self._convert_all().to(self._device)
@@ -63,8 +58,8 @@ class Batches:
         """The rows at these positions, (k, *x_shape); ``counter`` keys the draws of dynamic binarisation."""
         if self._tensor is not None:
             return self._tensor.index_select(0, positions.to(self._device))
-        if self._widening is not None:
-            return self._take(positions, self._widening)
+        if self._levels is not None:
+            return kernels.bytes.gather(self._levels, self._numbers(positions), 1 / 255)
         stored = self.gather(positions)
         if stored.dtype == torch.uint8 and not self._standardized and self._rows.reading != "dynamic":
             stored = stored.to(self._device)  # a byte is a quarter of a float: convert on the device
@@ -72,27 +67,21 @@ class Batches:
 
     def gather(self, positions: Tensor) -> Tensor:
         """The rows at these positions as they are stored, copied, on the CPU."""
-        stored = self._stored
-        if stored is None:
-            return self._take(positions, lambda rows: interpret(self._rows.x[rows.numpy()], "values"))
-        return self._take(positions, lambda rows: stored.index_select(0, rows))
+        rows = self._numbers(positions)
+        if self._stored is None:
+            return interpret(self._rows.x[rows.numpy()], "values")
+        return self._stored.index_select(0, rows)
 
-    def _take(self, positions: Tensor, read: Callable[[Tensor], Tensor]) -> Tensor:
-        """Read rows; if the file is memory-mapped, measure whether reading waited for the disk."""
-        rows = positions if self._index is None else self._index[positions]
-        if self._mapped is None:
-            return read(rows)
-        waits = self._mapped.before_reading(rows)
-        taken = read(rows)
-        self._mapped.after_reading(waits)
-        return taken
+    def _numbers(self, positions: Tensor) -> Tensor:
+        """Row numbers at these positions."""
+        return positions if self._index is None else self._index[positions]
 
-    def _one_pass(self) -> Callable[[Tensor], Tensor] | None:
-        """The C function that gathers bytes and divides them by 255 in one pass; None where rows need more."""
+    def _bytes_for_c(self) -> Tensor | None:
+        """The stored bytes if dividing by 255 is all they need, which C does while it gathers rows; else None."""
         stored, bare = self._stored, not self._standardized and self._rows.reading == "unit"
         if stored is None or stored.dtype != torch.uint8 or not bare or self._device.type != "cpu":
             return None
-        return (lambda rows: kernels.bytes.gather(stored, rows, 1 / 255)) if kernels.available() else None
+        return stored if kernels.available() else None
 
     def read_part(self, positions: Tensor, counter: int, part: slice) -> Tensor:
         """``read(positions, counter)[part]``; dynamic binarisation reads all rows, because it draws for all of them."""
@@ -127,28 +116,16 @@ def _view(x: Array) -> Tensor | None:
         return torch.from_numpy(np.asarray(x))
 
 
-def fit_units(dataset: Dataset, index: Indices | RowsExcept, seed: int = 0) -> Standardizer:
-    """Mean and scale of the training rows as ``dataset.scaling`` asks; a constant column keeps its scale.
-
-    Of a set above 64 GiB they are those of some rows, drawn by the seed: reading all of it takes minutes to hours.
-    """
+def fit_units(dataset: Dataset, index: Indices) -> Standardizer:
+    """Mean and scale of the training rows as ``dataset.scaling`` asks; a constant column keeps its scale."""
     if dataset.scaling == "none":
         return IdentityStandardizer()
-    if dataset.train.x.nbytes > LARGE_BYTES:
-        index = _numbers(index, sampled(len(index), math.prod(dataset.x_shape), seed))
-    elif isinstance(index, RowsExcept):
-        index = _numbers(index, torch.arange(len(index)))
     if dataset.table is not None:
         return _cell_units(dataset, index)
     mean, variance = _moments(dataset.train, index, per_entry=dataset.scaling == "columns")
     scale = np.sqrt(variance)
     scale = np.where(scale > 1e-12 * np.maximum(np.abs(mean), 1e-300), scale, 1.0)
     return Standardizer(torch.from_numpy(np.asarray(mean)), torch.from_numpy(np.asarray(scale)))
-
-
-def _numbers(index: Indices | RowsExcept, positions: Tensor) -> Indices:
-    """Row numbers at some positions of an index."""
-    return index[positions.numpy()] if isinstance(index, np.ndarray) else index[positions].numpy()
 
 
 def _cell_units(dataset: Dataset, index: Indices) -> Standardizer:
@@ -171,7 +148,7 @@ def _moments(rows: Rows, index: Indices, per_entry: bool) -> tuple[npt.NDArray[n
     axis = 0 if per_entry else None
     size = max(1, _BLOCK_ENTRIES // math.prod(rows.x.shape[1:]))
     for block in np.array_split(index, -(-len(index) // size)):
-        x = np.asarray(rows.read(block), np.float64) * factor
+        x = np.asarray(rows.x[block], np.float64) * factor
         n = len(x) if per_entry else x.size
         delta = x.mean(axis) - mean
         squares = squares + x.var(axis) * n + np.square(delta) * count * n / (count + n)

@@ -26,10 +26,7 @@ MAX_DEFAULT_THREADS = 4  # small networks gain nothing beyond a few threads
 
 @dataclass(frozen=True)
 class Plan:
-    """The numbers the loop runs by.
-
-    ``listed_order``: whether the order of an epoch is a list however many rows there are, as in earlier versions.
-    """
+    """The numbers the loop runs by."""
 
     batch_size: int
     max_epochs: int
@@ -42,7 +39,6 @@ class Plan:
     seed: int = 0
     checkpoint_every: int = 500
     bf16: bool = False
-    listed_order: bool = False
 
 
 def resolve(asked: TrainConfig, dataset: Dataset) -> TrainConfig:
@@ -123,7 +119,6 @@ def make_plan(resolved: TrainConfig) -> Plan:
         seed=resolved.seed,
         checkpoint_every=resolved.checkpoint_every,
         bf16=resolved.precision == "bf16",
-        listed_order=resolved.held_out_most is None,  # a run of an earlier version continues with the order it began
     )
 
 

@@ -17,7 +17,7 @@ from wiseale.training.batches import Batches, fit_units
 from wiseale.training.learner import Learner
 from wiseale.training.plan import Plan, make_plan
 from wiseale.training.records import RunFacts
-from wiseale.training.split import Indices, RowsExcept, split_rows
+from wiseale.training.split import Indices, split_rows
 from wiseale.training.start import fit_features, start_at_pca
 
 
@@ -57,7 +57,7 @@ class Work:
         with seeded(derive_seed(resolved.seed, "weights")):
             model = model_config.build()
             called = objective.build(model.seen_shape, resolved.latent_dim)
-        model.units = fit_units(dataset, train_rows, resolved.seed)
+        model.units = fit_units(dataset, train_rows)
         learner = Learner.fresh(model, called, plan.lr)
         learner.modules.to(resolved.device)
         facts = RunFacts(
@@ -71,7 +71,7 @@ class Work:
             data_fingerprint=dataset.fingerprint,
         )
 
-        def batches(rows: Indices | RowsExcept) -> Batches:
+        def batches(rows: Indices) -> Batches:
             return Batches(
                 dataset.train,
                 rows,

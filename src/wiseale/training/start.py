@@ -10,9 +10,10 @@ from torch import Tensor
 
 from wiseale.networks.linear_path import zero_last_layer
 from wiseale.networks.model import Model
+from wiseale.randomness import shuffled
 from wiseale.training.batches import Batches
-from wiseale.training.sample import sampled
 
+_MOST_ROWS, _MOST_ENTRIES = 20_000, 1 << 25  # rows drawn at the most, and entries of those rows together
 _BLOCK_ENTRIES = 1 << 21  # read at a time
 
 
@@ -105,6 +106,8 @@ def fit_features(model: Model, rows: Batches, seed: int) -> None:
 
 
 def _sample(rows: Batches, entries: int, seed: int) -> Tensor:
-    """Some rows in the network's units, (n, D) in float64 on the CPU: all of them if they are few."""
-    blocks = torch.split(sampled(len(rows), entries, seed), max(1, _BLOCK_ENTRIES // entries))
+    """Rows in the network's units, (n, D) in float64 on the CPU: all if they are few, else some drawn by the seed."""
+    count = min(len(rows), _MOST_ROWS, max(2, _MOST_ENTRIES // entries))
+    positions = shuffled(len(rows), seed, "start")[:count].sort().values
+    blocks = torch.split(positions, max(1, _BLOCK_ENTRIES // entries))
     return torch.cat([rows.read(block).flatten(1).cpu() for block in blocks]).double()

@@ -79,8 +79,8 @@ def _crop_and_resize(image: Image.Image, form: Form) -> Image.Image:
         raise BadImageError(f"claims {width}×{height} pixels, more than {MAX_PIXELS:,}")
     shorter, least = min(width, height), form.crop or form.size
     if shorter < least:
-        asked = f"crop {form.crop}" if form.crop else f"size {form.size}"
-        raise BadImageError(f"{width}×{height}, smaller than {asked}")
+        minimum = f"crop {form.crop}" if form.crop else f"size {form.size}"
+        raise BadImageError(f"{width}×{height}, smaller than {minimum}")
     crop = form.crop or shorter
     scale = next((s for s in (8, 4, 2) if crop >= s * _REDUCED_GAP * form.size), 1)
     if scale > 1 and image.draft(None, (width // scale, height // scale)) is None:

@@ -54,22 +54,22 @@ def load_images(
     ``training=False`` accepts a single image.
     """
     try:
-        chosen = from_values(ImageFolder, settings)
+        reader = from_values(ImageFolder, settings)
     except SettingError as error:
         raise ConfigError(f"{path}: {error}") from None
     listing = list_images(path)
-    table = None if chosen.labels is None else Path(chosen.labels).expanduser()
+    table = None if reader.labels is None else Path(reader.labels).expanduser()
     pack = pack_images(
-        cached_path(listing, chosen.form, chosen.labels),
+        cached_path(listing, reader.form, reader.labels),
         listing,
-        chosen.form,
+        reader.form,
         lambda: _factors(listing, table),
-        source=listing.fingerprint(DECODER_VERSION, chosen.form, table and _file_stamp(table)),
-        skip_bad=chosen.skip_bad,
+        source=listing.fingerprint(DECODER_VERSION, reader.form, table and _file_stamp(table)),
+        skip_bad=reader.skip_bad,
         progress=progress,
     )
-    written = ",".join(f"{key}={value}" for key, value in settings.items())
-    name = f"{path.resolve()}:{written}" if written else str(path.resolve())
+    text = ",".join(f"{key}={value}" for key, value in settings.items())
+    name = f"{path.resolve()}:{text}" if text else str(path.resolve())
     return _dataset(pack, path, name, least=2 if training else 1)
 
 
@@ -86,7 +86,7 @@ def load_packed(path: Path, settings: Mapping[str, str], *, training: bool = Tru
 def _dataset(pack: Pack, path: Path, name: str, least: int) -> Dataset:
     if len(pack.x) < least:
         raise DataError(f"{path} holds 1 usable image: at least 2 are needed to train")
-    dataset = make_dataset(pack.x, name, factors=pack.factors, sha256=pack.metadata.sha256)
+    dataset = make_dataset(pack.x, name, factors=pack.factors, sha256=pack.metadata.images_sha256)
     return replace(dataset, preset=replace(dataset.preset, latent_dim=32))
 
 
@@ -117,11 +117,11 @@ def _read_labels(table: Path, listing: Listing) -> dict[str, Array]:
         if len(line) != len(header):
             raise DataError(f"{table}: row {number} has {len(line)} columns, the header has {len(header)}")
     by_name = {line[0]: line[1:] for line in lines}
-    found = [by_name.get(entry.name, by_name.get(entry.name.rpartition("/")[2])) for entry in listing.entries]
-    if missing := [entry.name for entry, line in zip(listing.entries, found, strict=True) if line is None]:
+    cells = [by_name.get(entry.name, by_name.get(entry.name.rpartition("/")[2])) for entry in listing.entries]
+    if missing := [entry.name for entry, line in zip(listing.entries, cells, strict=True) if line is None]:
         more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
         raise DataError(f"{table} has no row for {printable(missing[0])}{more}: add it, named in the first column")
-    columns = zip(*(line for line in found if line is not None), strict=True)
+    columns = zip(*(line for line in cells if line is not None), strict=True)
     return {name: _column(list(values)) for name, values in zip(header[1:], columns, strict=True)}
 
 

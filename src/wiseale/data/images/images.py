@@ -38,6 +38,11 @@ class Entry(NamedTuple):
     stamp: int
     place: tuple[int, ...] = ()
 
+    @property
+    def location(self) -> str | tuple[int, ...]:
+        """Where a worker reads it: its place in the zip, or its name in the folder."""
+        return self.place or self.name
+
     def fingerprint(self) -> bytes:
         """Bytes that change when the file is renamed, resized or modified."""
         return f"{self.name}\0{self.size}\0{self.stamp}\n".encode(errors="surrogatepass")
@@ -106,8 +111,8 @@ def _folder_entries(root: Path) -> Iterator[Entry]:
                 if item.is_dir():
                     pending.append((item.path, f"{name}/"))
                 elif _is_image(name) and item.is_file():
-                    known = item.stat()
-                    yield Entry(name, known.st_size, known.st_mtime_ns)
+                    file = item.stat()
+                    yield Entry(name, file.st_size, file.st_mtime_ns)
                 elif _is_image(name) and item.is_symlink():
                     yield Entry(name, 0, 0)  # a broken link is reported with the other bad images
 

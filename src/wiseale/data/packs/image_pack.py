@@ -13,11 +13,13 @@ from wiseale.data.dataset import Array, Progress
 from wiseale.data.images.decode import Form
 from wiseale.data.images.decode_pool import BlockResult, Job, WorkerSetup, decode_blocks
 from wiseale.data.images.images import Listing, printable
-from wiseale.data.packs.pack import Pack, PackWriter, find_pack, open_pack
+from wiseale.data.packs.pack import Pack, find_pack, open_pack
+from wiseale.data.packs.writer import PackWriter
 from wiseale.errors import DataError
 from wiseale.platform.folders import cache_root
 from wiseale.platform.machine import cores
 
+_BLOCK_ROWS, _BLOCK_BYTES = 32, 1 << 22  # small blocks keep all cores busy to the end, and a kill loses little work
 _MAX_NAMED = 5  # bad images named in an error; the others are counted
 
 
@@ -53,9 +55,9 @@ def pack_images(
             if writer.finished:  # another process finished the pack while this one waited for the lock
                 pack = open_pack(path)
             else:
-                known = factors()
+                labels = factors()
                 _decode_missing(writer, listing, form, progress or (lambda done, total: None), processes or cores())
-                pack = _finish(writer, listing, form, known, skip_bad)
+                pack = _finish(writer, listing, form, labels, skip_bad)
     skipped = pack.metadata.details["skipped"]
     if skipped and not skip_bad:
         raise _unusable(listing, skipped)
@@ -70,35 +72,44 @@ def cached_path(listing: Listing, form: Form, *uses: object) -> Path:
 
 
 def _decode_missing(writer: PackWriter, listing: Listing, form: Form, progress: Progress, processes: int) -> None:
-    blocks, n = writer.missing(), len(listing.entries)
-    done = n - sum(len(writer.rows(block)) for block in blocks)
+    missing, n = writer.missing(), len(listing.entries)
+    blocks = list(_blocks(missing, max(1, min(_BLOCK_ROWS, _BLOCK_BYTES // (form.channels * form.size**2)))))
+    done = n - len(missing)
     progress(done, n)
     setup = WorkerSetup(str(listing.origin), listing.is_zip, form)
-    jobs = _jobs(writer, listing, blocks)
+    jobs = (
+        Job(number, str(writer.images), writer.offset(rows.start), [listing.entries[row].location for row in rows])
+        for number, rows in enumerate(blocks)
+    )
     with closing(decode_blocks(setup, jobs, min(processes, len(blocks)))) as results:
         for result in results:
-            rows = writer.rows(result.block)
-            _raise_failure(result, writer, listing)
-            writer.record(result.block, result.crc, {rows[int(at)]: reason for at, reason in result.bad.items()})
+            rows = blocks[result.block]
+            _raise_failure(result, rows, writer, listing)
+            writer.record(rows, result.crc, {rows[int(at)]: reason for at, reason in result.bad.items()})
             done += len(rows)
             progress(done, n)
 
 
-def _jobs(writer: PackWriter, listing: Listing, blocks: Sequence[int]) -> Iterator[Job]:
-    for block in blocks:
-        rows = writer.rows(block)
-        entries = listing.entries[rows.start : rows.stop]
-        yield Job(block, *writer.place(rows.start), [entry.place or entry.name for entry in entries])
+def _blocks(rows: Sequence[int], most: int) -> Iterator[range]:
+    """Consecutive rows together, at most so many.
+
+    >>> list(_blocks([0, 1, 2, 6, 7], 2))
+    [range(0, 2), range(2, 3), range(6, 8)]
+    """
+    first = 0
+    for end in range(1, len(rows) + 1):
+        if end == len(rows) or rows[end] > rows[end - 1] + 1 or end - first == most:
+            yield range(rows[first], rows[end - 1] + 1)
+            first = end
 
 
-def _raise_failure(result: BlockResult, writer: PackWriter, listing: Listing) -> None:
+def _raise_failure(result: BlockResult, rows: range, writer: PackWriter, listing: Listing) -> None:
     if result.fault:
         raise RuntimeError(f"decoding failed:\n{result.fault}")
     if result.errno is not None:
         with writer.writing():
             raise OSError(result.errno, result.problem, str(writer.path))
     if result.exit_code is not None:
-        rows = writer.rows(result.block)
         first, last = (printable(listing.entries[row].name) for row in (rows[0], rows[-1]))
         how = f"signal {-result.exit_code}" if result.exit_code < 0 else f"exit code {result.exit_code}"
         raise DataError(
@@ -111,7 +122,7 @@ def _finish(writer: PackWriter, listing: Listing, form: Form, factors: Mapping[s
     bad = sorted(writer.bad)
     skipped = [[listing.entries[row].name, writer.bad[row]] for row in bad]
     if bad and (not skip_bad or len(bad) == writer.n):
-        raise _unusable(listing, skipped)  # decoded blocks stay on disk: a second run with skip_bad reuses them
+        raise _unusable(listing, skipped)  # decoded rows stay on disk: a second run with skip_bad reuses them
     kept = np.delete(np.arange(writer.n), bad)
     details = {"origin": str(listing.origin), "form": form._asdict(), "skipped": skipped}
     return writer.finish({name: values[kept] for name, values in factors.items()}, details, drop=bad)

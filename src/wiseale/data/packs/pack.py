@@ -1,83 +1,175 @@
-"""Packed sets: images stored decoded, at the size the networks use, in memory-mapped files.
+"""A pack: images stored decoded, at the size networks use, in a folder whose arrays are memory-mapped.
 
-:func:`pack_chunks` packs rows generated chunk by chunk, :mod:`~wiseale.data.packs.image_pack` packs image files, and
-:func:`open_pack` opens either.
+``x.npy``            uint8 (n, C, H, W), an ordinary NumPy file
+``factors.npz``      labels or generative factors by name, each (n,)
+``manifest.json``    shape, fingerprint of the source, SHA-256 of the other two files, and a checksum of its own
+
+Both files are compared with their checksums when the pack is opened; ``x.npy`` only where size, times, inode and
+checksum are not those in ``NAME.verified`` beside the folder: after a write, a copy or a move to another disk.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import io
+import zipfile
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from wiseale.data.dataset import Array, Progress
-from wiseale.data.packs.manifest import Manifest
-from wiseale.data.packs.reader import Pack, find_pack, open_pack
-from wiseale.data.packs.writer import PackWriter
+from wiseale.data.dataset import Array
+from wiseale.errors import DataError
+from wiseale.platform.atomic_files import sha256, write_text
+from wiseale.platform.json_files import parse_table, read_text, record, sealed, unseal
 
-__all__ = ["Manifest", "Pack", "PackWriter", "find_pack", "open_pack", "pack_chunks"]
+IMAGES, FACTORS, MANIFEST = "x.npy", "factors.npz", "manifest.json"
+_VERSION = 1
 
 
-def pack_chunks(
-    path: Path,
-    n: int,
-    shape: tuple[int, ...],
-    chunks: Iterable[Array] | Callable[[int], Iterable[Array]],
-    factors: Mapping[str, Array],
-    *,
-    source: str = "",
-    details: Mapping[str, Any] | None = None,
-    progress: Progress | None = None,
-) -> Pack:
-    """Pack rows generated chunk by chunk and open the pack; an intact pack of the same source is reused.
+@dataclass(frozen=True)
+class Manifest:
+    """The content of ``manifest.json``.
 
-    Args:
-        path: folder of the pack.
-        n: total number of rows.
-        shape: shape of one row, (C, H, W).
-        chunks: uint8 arrays (k, C, H, W), any k, in order; or a function that takes the first missing row and returns
-            the chunks from there, which makes packing resumable.
-        factors: labels or generative factors by name, each (n,).
-        source: fingerprint of everything that decides the content.
-        details: JSON values stored in the manifest.
-        progress: called with (rows done, rows in total).
+    Attributes:
+        shape: (n, C, H, W).
+        source: fingerprint of the source data and settings; the pack is rebuilt when it differs.
+        images_sha256: SHA-256 of ``x.npy``, the fingerprint of the images.
+        factors_sha256: SHA-256 of ``factors.npz``.
+        details: further JSON values stored by the code that packed the set.
     """
-    source = f"{source}{(n, *shape)}"
-    if (pack := find_pack(path, source)) is not None:
-        return pack
-    with PackWriter(path, n, shape, source) as writer:
-        if writer.finished:
-            return open_pack(path)
-        if missing := writer.missing():
-            start = writer.rows(missing[0]).start if callable(chunks) else 0
-            report = progress or (lambda done, total: None)
-            report(start, n)
-            stream = chunks(start) if callable(chunks) else chunks
-            for block, rows in enumerate(_regroup(stream, writer, start), start // writer.layout.block_rows):
-                writer.write(block, rows)
-                report(writer.rows(block).stop, n)
-        return writer.finish(factors, details or {})
+
+    shape: tuple[int, ...]
+    source: str
+    images_sha256: str
+    factors_sha256: str
+    details: Mapping[str, Any] = field(default_factory=dict)
+    version: int = _VERSION
+
+    def write(self, folder: Path) -> None:
+        """Write ``manifest.json`` into the folder."""
+        text = sealed(asdict(self))
+        (folder / MANIFEST).write_text(text, encoding="utf-8", errors="backslashreplace")  # names that are not UTF-8
+
+    @classmethod
+    def read(cls, folder: Path) -> Manifest:
+        """Read and check the folder's ``manifest.json``."""
+        try:
+            values = parse_table(read_text(folder / MANIFEST))
+            version = values.get("version")
+            if isinstance(version, int) and version != _VERSION:
+                problem = f"{folder} has packed format {version}, this version reads {_VERSION}"
+                raise DataError(f"{problem}: delete it and pack again")
+            manifest = record(cls, unseal(values))
+        except OSError:
+            raise DataError(f"{folder} is not a packed set: it holds no readable {MANIFEST}") from None
+        except ValueError as error:
+            raise damaged(folder, MANIFEST, str(error)) from None
+        if len(manifest.shape) < 2 or min(manifest.shape) < 1:
+            raise damaged(folder, MANIFEST, f"impossible shape {manifest.shape}")
+        return manifest
 
 
-def _regroup(chunks: Iterable[Array], writer: PackWriter, start: int) -> Iterator[npt.NDArray[np.uint8]]:
-    """Regroup chunks of any length into the writer's blocks; every block is a view of one reused buffer."""
-    buffer = np.empty((writer.layout.block_rows, *writer.shape), np.uint8)
-    filled, row = 0, start
-    for chunk in chunks:
-        if chunk.dtype != np.uint8 or chunk.shape[1:] != writer.shape:
-            raise ValueError(f"chunks must be uint8 with rows of {writer.shape}, got {chunk.dtype} {chunk.shape}")
-        if row + len(chunk) > writer.n:
-            raise ValueError(f"the chunks hold more than the {writer.n} rows announced")
-        taken = 0
-        while taken < len(chunk):
-            part = chunk[taken : taken + writer.layout.block_rows - filled]
-            buffer[filled : filled + len(part)] = part
-            filled, row, taken = filled + len(part), row + len(part), taken + len(part)
-            if filled == writer.layout.block_rows or row == writer.n:
-                yield buffer[:filled]
-                filled = 0
-    if row < writer.n:
-        raise ValueError(f"the chunks hold {row} rows, {writer.n} were announced")
+class Pack(NamedTuple):
+    """An opened pack: memory-mapped images, uint8 (n, C, H, W); factors by name, each (n,); and the manifest."""
+
+    x: npt.NDArray[np.uint8]
+    factors: dict[str, Array]
+    metadata: Manifest
+
+
+def is_pack(path: Path) -> bool:
+    """Whether a folder has the files of a pack, damaged or not."""
+    return (path / MANIFEST).is_file() and (path / IMAGES).is_file()
+
+
+def open_pack(path: Path, *, check: bool = False) -> Pack:
+    """Open a packed set; ``check`` compares all files with their checksums now, even if they have not been touched."""
+    manifest = Manifest.read(path)
+    try:
+        x = _open_images(path, manifest, check)
+        factors = _read_factors(path, manifest)
+    except OSError as error:
+        name = Path(error.filename).name if error.filename else IMAGES
+        raise damaged(path, name, error.strerror or "unreadable") from None
+    return Pack(x, factors, manifest)
+
+
+def find_pack(path: Path, source: str) -> Pack | None:
+    """The intact pack at ``path`` if it was made from ``source``, else None."""
+    try:
+        pack = open_pack(path)
+    except DataError:
+        return None
+    return pack if pack.metadata.source == source else None
+
+
+def npy_header(shape: tuple[int, ...]) -> bytes:
+    """The header of ``x.npy``: NumPy leaves room in it, so that n can be lowered after writing.
+
+    >>> len(npy_header((9, 3, 64, 64))) == len(npy_header((200_000, 3, 64, 64))) == 128
+    True
+    """
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(header, {"descr": "|u1", "fortran_order": False, "shape": shape})
+    return header.getvalue()
+
+
+def record_as_verified(folder: Path, checksum: str) -> None:
+    """Remember that ``x.npy`` as it is now has this checksum; where that cannot be written, every opening verifies."""
+    with suppress(OSError):
+        write_text(stamp_path(folder), _stamp(folder, checksum))
+
+
+def stamp_path(folder: Path) -> Path:
+    """The file that says which version of a pack's images was last verified."""
+    return folder.with_name(f"{folder.name}.verified")
+
+
+def damaged(folder: Path, file: str, problem: str) -> DataError:
+    """The error for a pack with a damaged file."""
+    return DataError(f"{folder / file} is damaged ({problem}): delete {folder} and pack again")
+
+
+def _open_images(path: Path, manifest: Manifest, check: bool) -> npt.NDArray[np.uint8]:
+    images, header = path / IMAGES, npy_header(manifest.shape)
+    size, whole = images.stat().st_size, len(header) + int(np.prod(manifest.shape, dtype=object))
+    if size != whole:
+        raise damaged(path, IMAGES, f"{size:,} bytes where {whole:,} belong")
+    with images.open("rb") as file:
+        if file.read(len(header)) != header:
+            raise damaged(path, IMAGES, "its header disagrees with the manifest")
+    if check or not _is_verified(path, manifest.images_sha256):
+        if sha256(images) != manifest.images_sha256:
+            raise damaged(path, IMAGES, "its checksum does not match")
+        record_as_verified(path, manifest.images_sha256)
+    return np.memmap(images, np.uint8, mode="r", offset=len(header), shape=manifest.shape)
+
+
+def _read_factors(path: Path, manifest: Manifest) -> dict[str, Array]:
+    if sha256(path / FACTORS) != manifest.factors_sha256:
+        raise damaged(path, FACTORS, "its checksum does not match")
+    try:
+        with np.load(path / FACTORS, allow_pickle=False) as stored:
+            factors = {name: stored[name] for name in stored.files}
+    except (ValueError, zipfile.BadZipFile):
+        raise damaged(path, FACTORS, "not arrays") from None
+    if any(values.shape != manifest.shape[:1] for values in factors.values()):
+        raise damaged(path, FACTORS, f"not one value for each of {manifest.shape[0]:,} rows")
+    return factors
+
+
+def _is_verified(folder: Path, checksum: str) -> bool:
+    try:
+        return read_text(stamp_path(folder)) == _stamp(folder, checksum)
+    except (OSError, ValueError):
+        return False
+
+
+def _stamp(folder: Path, checksum: str) -> str:
+    """What changes when the images are written, copied or replaced, and their checksum."""
+    status = (folder / IMAGES).stat()
+    return f"{status.st_size} {status.st_mtime_ns} {status.st_ctime_ns} {status.st_ino} {checksum}\n"

@@ -1,43 +1,86 @@
 """Write a pack atomically, resumable after a kill, in constant memory.
 
-A pack is written to the sibling folder ``NAME.partial``: the images to files of the final size, and one journal line
-with a checksum for each finished block of rows. The finished folder is renamed to its final name; until then an older
-pack of that name stays in place. Blocks are written with ``write``, not through a memory map: on a full disk ``write``
-raises an error, while a memory map kills the process.
+A pack is written to the sibling folder ``NAME.partial``: the images to a file of the final size, and one journal line
+with a checksum for each finished part. The finished folder is renamed to its final name; until then an older pack of
+that name stays in place. Rows are written with ``write``, not through a memory map: on a full disk ``write`` raises an
+error, while a memory map kills the process.
 """
 
 from __future__ import annotations
 
 import errno
 import json
+import math
 import os
 import shutil
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TextIO
+from typing import Any, BinaryIO, TextIO
 
 import numpy as np
-import numpy.typing as npt
 
-from wiseale.data.dataset import Array
-from wiseale.data.packs.files import PackFiles
-from wiseale.data.packs.layout import IMAGES, Layout
-from wiseale.data.packs.manifest import MANIFEST, ONE_FILE, SHARDED, Manifest, Sharding, shards_fingerprint
-from wiseale.data.packs.reader import FACTORS, FACTORS_FOLDER, Pack, factor_name, find_pack, open_pack
-from wiseale.data.packs.stamps import Stamp, record_as_verified
+from wiseale.data.dataset import Array, Progress
+from wiseale.data.packs.pack import (
+    FACTORS,
+    IMAGES,
+    MANIFEST,
+    Manifest,
+    Pack,
+    find_pack,
+    npy_header,
+    open_pack,
+    record_as_verified,
+)
 from wiseale.errors import DataError
-from wiseale.platform.atomic_files import sha256, sync
-from wiseale.platform.json_files import parse_json, read_text
+from wiseale.platform.atomic_files import reserve_space, sha256, sync
+from wiseale.platform.json_files import parse_json, read_text, require_regular
 from wiseale.platform.locks import exclusive_lock
 
 JOURNAL = "journal.jsonl"
-_MAX_JOURNAL = 1 << 30  # bytes, a line for each block
+_MAX_JOURNAL = 1 << 30  # bytes, a line for each part
 _SPARE_BYTES = 1 << 20  # for journal, factors and manifest
 _DISK_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+
+
+def pack_chunks(
+    path: Path,
+    n: int,
+    shape: tuple[int, ...],
+    chunks: Callable[[int], Iterable[Array]],
+    factors: Mapping[str, Array],
+    *,
+    source: str = "",
+    progress: Progress | None = None,
+) -> Pack:
+    """Pack rows generated chunk by chunk and open the pack; an intact pack of the same source is reused.
+
+    Args:
+        path: folder of the pack.
+        n: total number of rows.
+        shape: shape of one row, (C, H, W).
+        chunks: takes the first missing row and returns uint8 arrays (k, C, H, W) from there, any k, in order.
+        factors: labels or generative factors by name, each (n,).
+        source: fingerprint of everything that decides the content.
+        progress: called with (rows done, rows in total).
+    """
+    source = f"{source}{(n, *shape)}"
+    if (pack := find_pack(path, source)) is not None:
+        return pack
+    with PackWriter(path, n, shape, source) as writer:
+        if writer.finished:
+            return open_pack(path)
+        row = next(iter(writer.missing()), n)
+        report = progress or (lambda done, total: None)
+        report(row, n)
+        for chunk in chunks(row) if row < n else ():
+            writer.write(row, chunk)
+            row += len(chunk)
+            report(row, n)
+        return writer.finish(factors, {})
 
 
 class PackWriter:
@@ -45,7 +88,7 @@ class PackWriter:
 
     Attributes:
         finished: whether an intact pack of this source already exists, so that there is nothing to write.
-        layout: the files of the pack and its blocks.
+        images: the file that worker processes write their rows to.
         bad: row number → reason, for rows that could not be decoded.
     """
 
@@ -53,14 +96,16 @@ class PackWriter:
         if n < 1 or min(shape) < 1:
             raise ValueError(f"a pack needs at least one row and one entry, got {n} rows of {shape}")
         self.path, self.n, self.shape, self.source = path, n, shape, source
-        self.layout = Layout.of(n, shape)
-        self.finished = False
-        self.bad: dict[int, str] = {}
+        self._header, self._row_bytes = npy_header((n, *shape)), math.prod(shape)
         self._partial = path.with_name(f"{path.name}.partial")
         self._replaced = path.with_name(f"{path.name}.replaced")
-        self._files = PackFiles(self._partial, self.layout)
-        self._done: set[int] = set()
+        self._identity = {"source": source, "shape": [n, *shape]}
+        self.images = self._partial / IMAGES
+        self.finished = False
+        self.bad: dict[int, str] = {}
+        self._done = np.zeros(n, np.bool_)
         self._open = ExitStack()
+        self._file: BinaryIO
         self._journal: TextIO
 
     def __enter__(self) -> PackWriter:
@@ -72,7 +117,7 @@ class PackWriter:
                 self._check_replaceable()
                 if not self._resume():
                     self._start()
-                stack.callback(self._files.close)
+                self._file = stack.enter_context(self.images.open("r+b", buffering=0))
                 self._journal = stack.enter_context((self._partial / JOURNAL).open("a", encoding="ascii"))
             self._open = stack.pop_all()
         return self
@@ -80,31 +125,31 @@ class PackWriter:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._open.close()
 
-    def rows(self, block: int) -> range:
-        """Row numbers of a block."""
-        return self.layout.rows(block)
-
-    def place(self, row: int) -> tuple[str, int]:
-        """The path of a row's file, and where in it the row begins: worker processes write their blocks there."""
-        name, offset = self.layout.place(row)
-        return str(self._partial / name), offset
-
     def missing(self) -> list[int]:
-        """Numbers of the blocks not yet written."""
-        return [block for block in range(self.layout.blocks) if block not in self._done]
+        """Numbers of the rows not yet written."""
+        rows: list[int] = np.flatnonzero(~self._done).tolist()
+        return rows
 
-    def write(self, block: int, rows: npt.NDArray[np.uint8]) -> None:
-        """Write the rows of a block and record it as finished."""
-        content = rows.tobytes()
-        with self.writing():
-            self._files.write(self.rows(block).start, content)
-        self.record(block, zlib.crc32(content), {})
+    def offset(self, row: int) -> int:
+        """Where a row begins in the file of images."""
+        return len(self._header) + row * self._row_bytes
 
-    def record(self, block: int, crc: int, bad: Mapping[int, str]) -> None:
-        """Record a block written by any process as finished; ``bad`` maps rows that could not be decoded to reasons."""
+    def write(self, row: int, chunk: Array) -> None:
+        """Write the rows from ``row`` on and record them as finished."""
+        if chunk.dtype != np.uint8 or chunk.shape[1:] != self.shape:
+            raise ValueError(f"chunks must be uint8 with rows of {self.shape}, got {chunk.dtype} {chunk.shape}")
+        if row + len(chunk) > self.n:
+            raise ValueError(f"the chunks hold more than the {self.n} rows announced")
+        content = chunk.tobytes()
         with self.writing():
-            self._append_to_journal(block=block, crc=crc, bad=list(bad.items()))
-        self._done.add(block)
+            self._write_at(row, content)
+        self.record(range(row, row + len(chunk)), zlib.crc32(content), {})
+
+    def record(self, rows: range, crc: int, bad: Mapping[int, str]) -> None:
+        """Record rows written by any process as finished; ``bad`` maps those that could not be decoded to reasons."""
+        with self.writing():
+            self._append_to_journal(start=rows.start, stop=rows.stop, crc=crc, bad=list(bad.items()))
+        self._done[rows.start : rows.stop] = True
         self.bad.update(bad)
 
     def finish(self, factors: Mapping[str, Array], details: Mapping[str, Any], drop: Sequence[int] = ()) -> Pack:
@@ -112,27 +157,27 @@ class PackWriter:
 
         ``factors`` have one value for each remaining row.
         """
-        if missing := self.missing():
-            raise ValueError(f"{len(missing)} blocks were never written")
+        if not self._done.all():
+            raise ValueError(f"{self._done.sum()} rows were written, {self.n} were announced")
         shape = (self.n - len(drop), *self.shape)
-        if any(values.shape[:1] != shape[:1] for values in factors.values()):
+        if any(values.shape != shape[:1] for values in factors.values()):
             raise ValueError(f"each factor needs one value for each of the {shape[0]} rows")
         with self.writing():
-            if drop:  # after a kill in between, the moved blocks fail their checksums and are decoded again
-                self._files.remove(list(drop))
+            if drop:  # after a kill in between, parts with moved rows fail their checksums and are decoded again
+                self._remove_rows(drop)
+            self._file.close()
             self._journal.close()
-            manifest, sums = self._describe(shape, factors, details)
-            self._files.close()
-            manifest.write(self._partial)
-            for file in sorted(self._partial.rglob("*")):
-                if file.name != JOURNAL:
-                    sync(file)
+            _write_arrays(self._partial / FACTORS, factors)
+            of_images, of_factors = (sha256(self._partial / name) for name in (IMAGES, FACTORS))
+            Manifest(shape, self.source, of_images, of_factors, details).write(self._partial)
+            for name in (IMAGES, FACTORS, MANIFEST):
+                sync(self._partial / name)
             sync(self._partial)
             if self.path.exists():
                 self.path.rename(self._replaced)
             self._partial.rename(self.path)
             sync(self.path.parent)
-            record_as_verified(self.path, {name: Stamp.of((self.path / name).stat(), of) for name, of in sums.items()})
+            record_as_verified(self.path, of_images)
             (self.path / JOURNAL).unlink()
             shutil.rmtree(self._replaced, ignore_errors=True)
         return open_pack(self.path)
@@ -160,68 +205,70 @@ class PackWriter:
     def _start(self) -> None:
         """Create an empty pack and preallocate its space, so that a full disk is reported before decoding starts."""
         shutil.rmtree(self._partial, ignore_errors=True)
-        self._done, self.bad = set(), {}
+        self._done[:], self.bad = False, {}
         if shutil.disk_usage(self.path.parent).free < self._needed():
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         self._partial.mkdir()
-        self._files.create()
+        try:
+            with self.images.open("wb") as file:
+                reserve_space(file, self.offset(self.n))
+                file.write(self._header)
+        except OSError:
+            shutil.rmtree(self._partial, ignore_errors=True)
+            raise
         with (self._partial / JOURNAL).open("w", encoding="ascii") as self._journal:
-            self._append_to_journal(**self._identity())
+            self._append_to_journal(**self._identity)
 
     def _resume(self) -> bool:
-        """Reuse the blocks of an interrupted attempt whose checksums match; False if there is no such attempt."""
+        """Reuse the parts of an interrupted attempt whose checksums match; False if there is no such attempt."""
         journal = self._partial / JOURNAL
         try:
             lines = read_text(journal, _MAX_JOURNAL).splitlines(keepends=True)
             whole = [line for line in lines if line.endswith("\n")]  # a kill may cut the last line short
-            if not whole or parse_json(whole[0]) != self._identity():
+            if not whole or parse_json(whole[0]) != self._identity:
                 return False
-            self._files.restore()
-            for line in whole[1:]:
-                self._check_block(**parse_json(line))
+            require_regular(self.images)
+            with self.images.open("r+b", buffering=0) as file:
+                file.truncate(self.offset(self.n))
+                file.write(self._header)
+                for line in whole[1:]:
+                    self._check_part(file, **parse_json(line))
             journal.write_text("".join(whole), encoding="ascii")
         except (OSError, ValueError, TypeError):
             return False
         return True
 
-    def _check_block(self, block: int, crc: int, bad: Sequence[tuple[int, str]]) -> None:
-        rows = self.rows(block)
-        if zlib.crc32(self._files.read(rows.start, len(rows))) == crc:
-            self._done.add(block)
+    def _check_part(self, file: BinaryIO, start: int, stop: int, crc: int, bad: Sequence[tuple[int, str]]) -> None:
+        if not 0 <= start <= stop <= self.n:
+            raise ValueError(f"no rows {start} to {stop}")
+        file.seek(self.offset(start))
+        if zlib.crc32(file.read((stop - start) * self._row_bytes)) == crc:
+            self._done[start:stop] = True
             self.bad.update(bad)
 
-    def _describe(
-        self, shape: tuple[int, ...], factors: Mapping[str, Array], details: Mapping[str, Any]
-    ) -> tuple[Manifest, dict[str, str]]:
-        """Write the factors and what checks them and the rows; the manifest, and the SHA-256 of files to be stamped."""
-        layout = self._files.layout
-        if layout.shard_rows is None:
-            _write_arrays(self._partial / FACTORS, factors)
-            of_images, of_factors = (sha256(self._partial / name) for name in (IMAGES, FACTORS))
-            return Manifest(shape, self.source, of_images, of_factors, details), {IMAGES: of_images}
-        (self._partial / FACTORS_FOLDER).mkdir(exist_ok=True)
-        for number, values in enumerate(factors.values()):
-            np.save(self._partial / factor_name(number), values, allow_pickle=False)
-        of_each = {name: sha256(self._partial / factor_name(number)) for number, name in enumerate(factors)}
-        shards = self._files.write_checksums()
-        sharding = Sharding(layout.shard_rows, layout.checked().block_rows, shards, of_each)
-        sums = {file.name: shard.sha256 for file, shard in zip(layout.files(), shards, strict=True)}
-        sums |= {factor_name(number): of for number, of in enumerate(of_each.values())}
-        fingerprint = shards_fingerprint(shape, shards)
-        return Manifest(shape, self.source, fingerprint, "", details, version=SHARDED, sharding=sharding), sums
+    def _remove_rows(self, drop: Sequence[int]) -> None:
+        """Remove rows by moving the others up, in place."""
+        kept = np.delete(np.arange(self.n), drop)
+        for place in np.flatnonzero(kept != np.arange(len(kept))).tolist():
+            self._file.seek(self.offset(int(kept[place])))
+            self._write_at(place, self._file.read(self._row_bytes))
+        self._file.truncate(self.offset(len(kept)))
+        self._file.seek(0)
+        self._file.write(npy_header((len(kept), *self.shape)))
 
-    def _needed(self) -> int:
-        """Bytes of disk space that the pack takes."""
-        return sum(file.bytes for file in self.layout.files()) + _SPARE_BYTES
-
-    def _identity(self) -> dict[str, Any]:
-        shards = {"shard_rows": self.layout.shard_rows} if self.layout.shard_rows else {}
-        version = SHARDED if shards else ONE_FILE
-        return {"version": version, "source": self.source, "shape": [self.n, *self.shape], **shards}
+    def _write_at(self, row: int, content: bytes) -> None:
+        self._file.seek(self.offset(row))
+        rest = memoryview(content)
+        while rest:
+            rest = rest[self._file.write(rest) :]
 
     def _append_to_journal(self, **values: Any) -> None:
         self._journal.write(json.dumps(values) + "\n")
         self._journal.flush()
+
+    def _needed(self) -> int:
+        """Bytes of disk space that the pack takes."""
+        return self.offset(self.n) + _SPARE_BYTES
 
 
 def _write_arrays(path: Path, arrays: Mapping[str, Array]) -> None:

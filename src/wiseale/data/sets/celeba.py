@@ -76,8 +76,8 @@ class Celeba(ImageSettings):
             raise DataError(f"{listing.origin} leaves {len(x[train])} images to train on and {len(x[test])} to test on")
         return Dataset(
             name="celeba" if self == Celeba() else spec_of("dataset", self),
-            train=Rows(x[train], "unit", {name: known[train] for name, known in factors.items()}),
-            test=Rows(x[test], "unit", {name: known[test] for name, known in factors.items()}),
+            train=Rows(x[train], "unit", {name: values[train] for name, values in factors.items()}),
+            test=Rows(x[test], "unit", {name: values[test] for name, values in factors.items()}),
             preset=Preset(
                 network="paper_celeba" if x.shape[1:] == (3, 64, 64) else "conv2d:start=none",
                 likelihood="gaussian",
@@ -87,14 +87,14 @@ class Celeba(ImageSettings):
                 lr=3e-4,
                 lr_schedule="step:epochs=30,factor=0.5",
             ),
-            fingerprint=pack.metadata.sha256,
+            fingerprint=pack.metadata.images_sha256,
         )
 
 
 def _find(root: Path, names: Iterable[str]) -> Path | None:
     """The first of the names found in the folder or in one of its direct sub-folders."""
-    found = (path for name in names for path in [root / name, *sorted(root.glob(f"*/{name}"))] if path.exists())
-    return next(found, None)
+    paths = (path for name in names for path in [root / name, *sorted(root.glob(f"*/{name}"))])
+    return next((path for path in paths if path.exists()), None)
 
 
 def _splits(partition: Array, official: bool) -> tuple[slice, slice]:
@@ -146,9 +146,9 @@ def _read_lines(table: Path) -> Iterator[tuple[int, list[str]]]:
         raise DataError(f"cannot read {table}: {getattr(error, 'strerror', None) or 'not UTF-8 text'}") from None
 
 
-def _look_up(known: Mapping[str, T], table: Path, entries: Sequence[Entry]) -> list[T]:
+def _look_up(cells: Mapping[str, T], table: Path, entries: Sequence[Entry]) -> list[T]:
     names = [entry.name.rpartition("/")[2] for entry in entries]
-    if missing := [name for name in names if name not in known]:
+    if missing := [name for name in names if name not in cells]:
         more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
         raise DataError(f"{table} has no line for {printable(missing[0])}{more}: get the complete file, or remove it")
-    return [known[name] for name in names]
+    return [cells[name] for name in names]

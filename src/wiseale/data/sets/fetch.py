@@ -3,28 +3,91 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import gzip
 import hashlib
+import http.client
 import os
-import tempfile
+import re
+import urllib.error
+import urllib.request
 import zlib
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import IO, cast
 
 from wiseale import registry
-from wiseale.data.sets.download import DownloadError, download
-from wiseale.data.sets.idx import open_content
-from wiseale.data.sets.known_files import KnownFile, KnownFiles, find_file
 from wiseale.errors import ConfigError, DataError
+from wiseale.platform.atomic_files import replacing
 
 Progress = Callable[[str, int, int | None], None]
 """Called with a file's name, the bytes received so far and, where it is known, their total."""
 
 _CHUNK = 1 << 20
+_RECEIVED_CHUNK = 1 << 16
+_ATTEMPTS = 10  # per URL, as long as each brings new bytes
+_DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+@dataclass(frozen=True)
+class KnownFile:
+    """One file of a dataset: its name, and the size and SHA-256 of its decompressed content."""
+
+    name: str
+    size: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class KnownFiles:
+    """The files of a dataset. A dataset class that declares ``files: ClassVar[KnownFiles]`` can be fetched.
+
+    Attributes:
+        name: of the dataset, as registered.
+        title: of the dataset, as people write it.
+        folders: where the files may be under the data root; they are fetched into the first.
+        mirrors: base addresses; ``mirror + file.name + remote_suffix`` is downloaded.
+        files: in the order the dataset reads them.
+        licence: of the data.
+        remote_suffix: what the mirrors append to a file's name; the content may be gzip-compressed or not.
+    """
+
+    name: str
+    title: str
+    folders: tuple[str, ...]
+    mirrors: tuple[str, ...]
+    files: tuple[KnownFile, ...]
+    licence: str
+    remote_suffix: str = ".gz"
+
+
+def find_file(known: KnownFiles, file: KnownFile, data_root: Path) -> Path:
+    """The path of one file under the data root, ``.gz`` or not; where it is missing, an error says how to fetch it."""
+    for folder in known.folders:
+        for name in (file.name, f"{file.name}.gz"):
+            if (path := data_root / folder / name).is_file():
+                return path
+    command = f"wiseale data fetch {known.name}"
+    raise DataError(
+        f"no {known.title} in {data_root / known.folders[0]} ({file.name} is missing): "
+        f"run `{command}`, or `{command} --from DIR` if you have its files"
+    )
+
+
+def open_content(path: Path) -> IO[bytes]:
+    """Open a file for reading; it is decompressed if its first bytes are gzip's, whatever its name."""
+    with path.open("rb") as file:
+        zipped = file.read(2) == b"\x1f\x8b"
+    return cast("IO[bytes]", gzip.open(path)) if zipped else path.open("rb")
 
 
 class _WrongContentError(Exception):
     """A file's size or checksum is not the known one; the message says how."""
+
+
+class _DownloadError(Exception):
+    """A URL did not deliver the file; the message gives the reason in a few words."""
 
 
 def fetch(
@@ -41,14 +104,14 @@ def fetch(
     Files are stored decompressed, which loads faster. An interrupted download is continued by the next call.
 
     Args:
-        name: a registered dataset that declares ``files`` (:class:`~wiseale.data.sets.known_files.KnownFiles`).
+        name: a registered dataset that declares ``files`` (:class:`KnownFiles`).
         data_root: folder with the files of all datasets.
         source: a folder that has the files, decompressed or gzipped; without it they are downloaded.
         progress: called as bytes arrive.
         mirrors: addresses to try in turn instead of the known ones.
         timeout: seconds without an answer after which the next mirror is tried.
     """
-    known = _files_of(name)
+    known, report = _files_of(name), progress or (lambda name, done, total: None)
     try:
         folder = data_root / known.folders[0]
         folder.mkdir(parents=True, exist_ok=True)
@@ -56,12 +119,12 @@ def fetch(
             raise DataError(f"{source} is not a folder: --from needs the one that holds the files of {known.title}")
         paths = []
         for file in known.files:
-            present = _intact(known, file, data_root)
-            if present is None and source is not None:
-                present = _copy(known, file, source, folder)
-            elif present is None:
-                present = _download(known, file, folder, progress or _silent, mirrors or known.mirrors, timeout)
-            paths.append(present)
+            path = _intact(known, file, data_root)
+            if path is None and source is not None:
+                path = _copy(known, file, source, folder)
+            elif path is None:
+                path = _download(known, file, folder, report, mirrors or known.mirrors, timeout)
+            paths.append(path)
     except OSError as error:
         where = f" ({error.filename})" if error.filename else ""
         raise DataError(f"cannot fetch {known.title} into {data_root}: {error.strerror or error}{where}") from None
@@ -70,8 +133,8 @@ def fetch(
 
 def _files_of(name: str) -> KnownFiles:
     """The files that a registered dataset declares."""
-    declared = {one: getattr(registry.lookup("dataset", one), "files", None) for one in registry.names("dataset")}
-    fetchable = {one: files for one, files in declared.items() if isinstance(files, KnownFiles)}
+    files = {known: getattr(registry.lookup("dataset", known), "files", None) for known in registry.names("dataset")}
+    fetchable = {known: declared for known, declared in files.items() if isinstance(declared, KnownFiles)}
     if name not in fetchable:
         near = registry.did_you_mean(name, fetchable)
         raise ConfigError(f"cannot fetch {name!r}{near} (known: {', '.join(fetchable)})")
@@ -111,11 +174,11 @@ def _download(
     for mirror in mirrors:
         for continued in (part.exists(), False):  # again from the start, if the first part came from another mirror
             try:
-                download(f"{mirror}{remote}", part, most, lambda n, of: progress(file.name, n, of), timeout)
+                _download_from(f"{mirror}{remote}", part, most, lambda n, of: progress(file.name, n, of), timeout)
                 path = _install(part, file, folder)
                 part.unlink()
                 return path
-            except DownloadError as error:
+            except _DownloadError as error:
                 if part.exists() and part.stat().st_size == 0:
                     part.unlink()
                 failures.append(f"{mirror} ({error})")
@@ -133,19 +196,10 @@ def _download(
 
 def _install(path: Path, file: KnownFile, folder: Path) -> Path:
     """Decompress into a temporary file and rename it, so that a file of this name is always complete."""
-    handle, name = tempfile.mkstemp(prefix=f".{file.name}.", dir=folder)
-    temporary = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as copy:
-            _check(path, file, copy.write)
-            copy.flush()
-            os.fsync(copy.fileno())
-        temporary.chmod(0o644)
-        temporary.replace(folder / file.name)
-    finally:
-        temporary.unlink(missing_ok=True)
-    _sync_folder(folder)
-    return folder / file.name
+    target = folder / file.name
+    with replacing(target) as temporary, temporary.open("wb") as copy:
+        _check(path, file, copy.write)
+    return target
 
 
 def _check(path: Path, file: KnownFile, write: Callable[[bytes], object] | None) -> None:
@@ -168,14 +222,81 @@ def _check(path: Path, file: KnownFile, write: Callable[[bytes], object] | None)
         raise _WrongContentError(f"checksum mismatch, SHA-256 of the content is {digest.hexdigest()[:12]}…")
 
 
-def _sync_folder(folder: Path) -> None:
-    with contextlib.suppress(OSError):  # not every platform opens folders
-        handle = os.open(folder, os.O_RDONLY)
+def _download_from(
+    url: str, part: Path, max_bytes: int, report: Callable[[int, int | None], None], timeout: float
+) -> None:
+    """Download ``url`` into ``part``, after the bytes it already holds if the server supports ranges.
+
+    ``report`` is called with the bytes on disk and, where the server sends it, their total.
+    """
+    for _ in range(_ATTEMPTS):
+        before = _size(part)
         try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+            if _download_rest(url, part, max_bytes, report, timeout):
+                return
+        except urllib.error.HTTPError as error:
+            with error:
+                raise _DownloadError(f"HTTP {error.code} {error.reason}") from None
+        except (OSError, http.client.HTTPException) as error:
+            if _is_disk_error(error):
+                raise
+            if _size(part) <= before:  # no progress: do not retry
+                raise _DownloadError(_reason(error)) from None
+    raise _DownloadError("the connection keeps breaking off")
 
 
-def _silent(name: str, done: int, total: int | None) -> None:
-    """Report nothing."""
+def _download_rest(
+    url: str, part: Path, max_bytes: int, report: Callable[[int, int | None], None], timeout: float
+) -> bool:
+    """Request the missing bytes; False if the connection broke before the end."""
+    have = _size(part)
+    headers = {"User-Agent": "wiseale", "Accept-Encoding": "identity"}
+    if have:
+        headers["Range"] = f"bytes={have}-"
+    try:
+        response = urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=timeout)
+    except urllib.error.HTTPError as error:
+        if error.code == 416 and have:  # the file ends here: it is complete, or the checksum will show it is another
+            error.close()
+            return True
+        raise
+    with response, part.open("ab") as file:
+        if have and not _resumes_at(response, have):
+            file.truncate(0)
+            have = 0
+        length = response.headers.get("Content-Length", "")
+        total = have + int(length) if length.isdigit() else None
+        if total is not None and total > max_bytes:
+            raise _DownloadError(f"sends {total} bytes, more than the file can have")
+        while piece := response.read(_RECEIVED_CHUNK):
+            file.write(piece)
+            have += len(piece)
+            if have > max_bytes:
+                file.truncate(0)
+                raise _DownloadError("sends more bytes than the file can have")
+            report(have, total)
+        file.flush()
+        os.fsync(file.fileno())
+    return total is None or have >= total
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
+
+
+def _resumes_at(response: http.client.HTTPResponse, have: int) -> bool:
+    begins = re.match(r"bytes (\d+)-", response.headers.get("Content-Range", ""))
+    return response.status == 206 and begins is not None and int(begins[1]) == have
+
+
+def _is_disk_error(error: Exception) -> bool:
+    """Whether the disk failed, not the network: only errors of local files carry a file name."""
+    return isinstance(error, OSError) and (error.filename is not None or error.errno in _DISK_FULL)
+
+
+def _reason(error: Exception) -> str:
+    cause = error.reason if isinstance(error, urllib.error.URLError) else error
+    if isinstance(cause, TimeoutError):
+        return "timed out"
+    text = (cause.strerror if isinstance(cause, OSError) else None) or str(cause) or type(cause).__name__
+    return " ".join(text.split())

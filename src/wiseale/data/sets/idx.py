@@ -8,11 +8,12 @@ import os
 import struct
 import zlib
 from pathlib import Path
-from typing import IO, cast
+from typing import IO
 
 import numpy as np
 import numpy.typing as npt
 
+from wiseale.data.sets.fetch import open_content
 from wiseale.errors import DataError
 
 _UNSIGNED_BYTE = 0x08
@@ -33,13 +34,6 @@ def read_idx(path: Path, axes: int) -> npt.NDArray[np.uint8]:
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror}") from None
     return x
-
-
-def open_content(path: Path) -> IO[bytes]:
-    """Open a file for reading; it is decompressed if its first bytes are gzip's, whatever its name."""
-    with path.open("rb") as file:
-        zipped = file.read(2) == b"\x1f\x8b"
-    return cast("IO[bytes]", gzip.open(path)) if zipped else path.open("rb")
 
 
 def _read_header(file: IO[bytes], path: Path, axes: int) -> tuple[int, ...]:

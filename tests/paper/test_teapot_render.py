@@ -5,11 +5,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy import ndimage
-from tests.data import teapot_oracle as oracle
+from tests.paper import teapot_oracle as oracle
 
-from wiseale.data.sets import teapot_render
-from wiseale.data.sets.teapot_mesh import CENTRE, Mesh, control_points, covers, join, teapot, tessellate
-from wiseale.data.sets.teapot_render import AMBIENT, HALF_WIDTH, LIGHT, SAMPLES, render
+from wiseale.paper.teapot import render as teapot_render
+from wiseale.paper.teapot.mesh import CENTRE, Mesh, control_points, covers, join, teapot, tessellate
+from wiseale.paper.teapot.render import AMBIENT, HALF_WIDTH, LIGHT, SAMPLES, render
 
 BODY, HANDLE, SPOUT = [*range(12), *range(20, 32)], range(12, 16), range(16, 20)
 

@@ -48,7 +48,7 @@ def teapot() -> Mesh:
 
 def control_points() -> Float64:
     """Control points of the patches, (32, 4, 4, 3), z up."""
-    table = json.loads(resources.files("wiseale.data.sets").joinpath("teapot_patches.json").read_text(encoding="utf-8"))
+    table = json.loads(resources.files("wiseale.paper.teapot").joinpath("patches.json").read_text(encoding="utf-8"))
     points: Float64 = np.array(table["points"], np.float64)[np.array(table["patches"])].reshape(-1, 4, 4, 3)
     return points
 

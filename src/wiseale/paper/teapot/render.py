@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from wiseale.data.sets.teapot_mesh import Float32, Float64, Index, Mesh, teapot
+from wiseale.paper.teapot.mesh import Float32, Float64, Index, Mesh, teapot
 
 SAMPLES = 4
 """Antialiasing: each pixel is the mean of SAMPLES × SAMPLES samples."""

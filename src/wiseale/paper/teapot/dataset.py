@@ -15,8 +15,9 @@ import numpy.typing as npt
 
 from wiseale.config import Settings, setting
 from wiseale.data.dataset import Dataset, Preset, Progress, Rows
-from wiseale.data.packs.pack import Pack, pack_chunks
-from wiseale.data.sets.teapot_render import render
+from wiseale.data.packs.pack import Pack
+from wiseale.data.packs.writer import pack_chunks
+from wiseale.paper.teapot.render import render
 from wiseale.platform.folders import cache_root
 from wiseale.platform.machine import cores
 
@@ -62,7 +63,7 @@ class Teapot(Settings):
                 batch_size=min(64, self.n * 8 // 10),
                 max_epochs=30,
             ),
-            fingerprint=pack.metadata.sha256,
+            fingerprint=pack.metadata.images_sha256,
             circular={"azimuth": 2 * math.pi},
         )
 

@@ -1,0 +1,1 @@
+"""Rendered teapots: the mesh, the renderer, and the dataset registered as ``teapot``."""
