@@ -48,7 +48,7 @@ bench: setup
 
 # docs/results and the tables of docs/choosing.md again; FROM: directories of `wiseale reproduce` to add first.
 results: setup
-	$(BIN)/python -m bench.paper $(FROM)
+	$(BIN)/python -m docs.pages $(FROM)
 
 # src/wiseale/zoo again from finished runs of the zoo's datasets: make zoo FROM="RUN …"
 zoo: setup

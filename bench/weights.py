@@ -23,7 +23,7 @@ from bench.quality import Job, available, commit, finish, lacking
 from bench.quality_rows import Key, Row, read, short
 from bench.table import RESULTS, Table, keep
 from wiseale.experiments.intervals import Interval, difference_interval
-from wiseale.experiments.paper.relations import MINIMUM_SEEDS, adjusted_confidence
+from wiseale.paper.relations import MINIMUM_SEEDS, adjusted_confidence
 
 CSV = RESULTS / "weights.csv"
 PAGE = Path(__file__).parents[1] / "docs" / "choosing.md"

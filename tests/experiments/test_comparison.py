@@ -17,8 +17,7 @@ from wiseale.config import TrainConfig
 from wiseale.data import load_dataset
 from wiseale.errors import DataError, RunError
 from wiseale.evaluation.encoded import encode_run
-from wiseale.experiments.compare import prepare_comparison
-from wiseale.experiments.comparison import Comparison, System, estimate, read_comparison, summarize
+from wiseale.experiments.comparison import Comparison, System, estimate, prepare_comparison, read_comparison, summarize
 from wiseale.experiments.job import Job
 from wiseale.experiments.jobs import run_jobs
 from wiseale.processes.engines import local_engine

@@ -10,9 +10,8 @@ from rich.table import Table
 
 from wiseale.errors import RunError
 from wiseale.experiments.comparison import Comparison, summarize
-from wiseale.experiments.gallery import draw_all
 from wiseale.experiments.jobs import Failure
-from wiseale.report.comparison import comparison_document, main_table
+from wiseale.report.comparison import comparison_page, main_table
 from wiseale.report.document import Table as ReportTable
 from wiseale.report.write import write_report
 
@@ -23,12 +22,9 @@ def present(comparison: Comparison, failures: Sequence[Failure], console: Consol
     if not results:
         reason = failures[0].reason if failures else "nothing was run"
         raise RunError(f"no run of {comparison.out} finished; the first said: {reason}")
-    summary = summarize(results)
     with comparison.report_lock():
-        drawn = draw_all(comparison.out / "figures", results)
-        document = comparison_document(comparison, results, summary, drawn, comparison.unfinished())
-        page = write_report(document, comparison.out)
-    print_table(main_table(summary), console)
+        page = write_report(comparison_page(comparison), comparison.out)
+    print_table(main_table(summarize(results)), console)
     print_failures(failures, console)
     console.print(f"report: {page}", highlight=False, soft_wrap=True)
     return 1 if failures else 0

@@ -53,8 +53,7 @@ def command(
 
     from rich.console import Console
 
-    from wiseale.experiments.search.prepare import prepare_search
-    from wiseale.experiments.search.study import Board, Measure, run_search
+    from wiseale.experiments.search.study import Board, Measure, prepare_search, run_search
     from wiseale.report.search import best_trial, search_document
     from wiseale.report.write import write_report
 

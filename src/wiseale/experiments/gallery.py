@@ -11,11 +11,10 @@ from statistics import mode
 from wiseale.config import parse_spec
 from wiseale.evaluation.encoded import open_run
 from wiseale.experiments.comparison import Result, Summary, System, summarize
-from wiseale.experiments.model_pictures import model_pictures, run_curves
-from wiseale.experiments.saved_figure import Folder, SavedFigure
+from wiseale.experiments.figures import Sandwich, SystemPoint, bound_sandwich, rate_distortion
 from wiseale.figures.curves import training_curves
-from wiseale.figures.rate_distortion import SystemPoint, rate_distortion
-from wiseale.figures.sandwich import Sandwich, bound_sandwich
+from wiseale.figures.model_pictures import model_pictures, run_curves
+from wiseale.figures.style import Folder, SavedFigure
 from wiseale.objectives import make_objective
 
 # Measures of evaluation.json that make up a sandwich, in the order of its fields.

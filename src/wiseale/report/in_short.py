@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from wiseale.errors import counted
 from wiseale.evaluation.record import Evaluation
-from wiseale.experiments.words import data_in_words, listed, objective_in_words
+from wiseale.figures.words import data_in_words, listed, objective_in_words
 from wiseale.models.collapse import ENOUGH_ROWS
 from wiseale.runs.record import RunRecord
 

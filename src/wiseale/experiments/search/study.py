@@ -30,6 +30,13 @@ from wiseale.training.records import TimedEpochRecord
 if TYPE_CHECKING:
     from optuna import Study, Trial
     from optuna.trial import FrozenTrial
+from dataclasses import replace
+
+from wiseale.config import SettingError
+from wiseale.data import load_dataset
+from wiseale.experiments.search.space import default_space, parse_space
+from wiseale.objectives import make_objective
+from wiseale.training.plan import resolve
 
 Measure = Literal["elbo", "reconstruction", "loss"]
 
@@ -256,3 +263,25 @@ class _Watcher:
         self._board.epoch(self._trial.number, record.epoch, value)
         if record.epoch > self._warmup and self._trial.should_prune():
             raise optuna.TrialPruned
+
+
+def prepare_search(
+    base: TrainConfig, given: Sequence[str], space: Sequence[str], measure: Measure | None, out: Path
+) -> tuple[Search, Dataset]:
+    """The search and its data."""
+    varied = parse_space(space) if space else default_space(given)
+    if not varied:
+        raise SettingError("space", "is empty: every setting that is searched by default was given")
+    for one in varied:
+        if one.name in given:
+            raise SettingError("space", f"searches {one.name}, which is also given: leave one of them out")
+    stochastic = make_objective(base.objective).stochastic
+    if measure == "elbo" and not stochastic:
+        raise SettingError("measure", f"elbo: {base.objective} has a deterministic encoder and no ELBO")
+    chosen: Measure = measure or ("elbo" if stochastic else "reconstruction")
+    dataset = load_dataset(base.data, Path(base.data_root) if base.data_root else None)
+    first = {one.name: one.choices[0] if one.choices else one.low for one in varied}
+    resolved = resolve(settings_of_trial(base, first), dataset)  # raises where a setting is wrong
+    if resolved.held_out == 0:
+        raise SettingError("held_out", "must be above 0: trials are judged on held-out rows")
+    return Search(replace(base, data=resolved.data), varied, chosen, out), dataset
