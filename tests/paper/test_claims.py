@@ -10,7 +10,7 @@ import pytest
 from wiseale import registry
 from wiseale.data.sets.sine import Sine
 from wiseale.experiments import systems as s
-from wiseale.experiments.intervals import seeds_to_decide
+from wiseale.experiments.intervals import adjusted_confidence, seeds_to_decide
 from wiseale.objectives import make_objective
 from wiseale.paper.claims import Claim, claims, judge
 from wiseale.paper.evidence import Evidence
@@ -23,7 +23,6 @@ from wiseale.paper.relations import (
     Comparable,
     NotAbove,
     Steadier,
-    adjusted_confidence,
 )
 from wiseale.paper.scales import SCALES
 

@@ -8,6 +8,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from docs.pages.bounds.__main__ import Plan, write
+from docs.pages.bounds.error import (
+    Effort,
+    error_row,
+    kl_second_jensen_upper_bound,
+    random_posterior,
+    unit_variance,
+)
+from docs.pages.bounds.limits import bias_rows, collapse_rows, saturation_rows, tiling
 from PIL import Image
 from scipy import optimize, special
 from tests.oracles import aggregate_kl_by_quadrature
@@ -15,14 +24,6 @@ from tests.oracles import aggregate_kl_by_quadrature
 from wiseale.divergences import kl_aggregate_mc, kl_aggregate_upper_bound, log_overlap
 from wiseale.errors import RunError
 from wiseale.paper.bounds import toy
-from wiseale.paper.bounds.error import (
-    Effort,
-    error_row,
-    kl_second_jensen_upper_bound,
-    random_posterior,
-    unit_variance,
-)
-from wiseale.paper.bounds.limits import bias_rows, collapse_rows, saturation_rows, tiling
 from wiseale.paper.bounds.optimum import objective_optimum, optimum
 from wiseale.paper.bounds.reference import kl_by_quadrature, negative_entropy, reference
 from wiseale.paper.bounds.toy import judge_c4, judge_c8
@@ -32,7 +33,8 @@ from wiseale.posterior import Posterior
 from wiseale.report.document import Picture
 
 HALF_ONE_MINUS_LN2 = 0.5 * (1 - math.log(2))
-TINY = toy.Plan(Effort(7, 1, 4, 8, (1, 2, 8)), (2, 4), 1, 60, (4,), (1.0, 0.01), {1: 16, 2: 4}, 3)
+TINY = toy.Effort((2, 4), 1, 60, (4,), (1.0, 0.01))
+TINY_ERRORS = Plan(Effort(7, 1, 4, 8, (1, 2, 8)), {1: 16, 2: 4}, 3)
 
 
 def noise(seed=0):
@@ -238,29 +240,27 @@ def test_errors_depend_on_separation_over_sigma_alone():
 # The whole.
 
 
+def drawn(path):
+    """Whether a figure is whole, as PNG and as SVG, and shows something."""
+    assert path.with_suffix(".svg").read_text().rstrip().endswith("</svg>")
+    with Image.open(path) as image:
+        return np.asarray(image.convert("L")).std() > 10
+
+
 def test_run_writes_tables_and_figures(tmp_path, monkeypatch):
-    monkeypatch.setitem(toy.PLANS, "smoke", TINY)
+    monkeypatch.setitem(toy.EFFORTS, "smoke", TINY)
     heard = []
     result = toy.run_toy(tmp_path, "smoke", report=heard.append)
-    assert len(heard) >= 4
-    assert {path.stem for path in result.figures} == {"figure4"} | {
-        f"bound_error_{name}"
-        for name in (
-            *("sigma", "separation", "batch_size", "latent_dim", "map"),
-            *("optimum", "saturation", "batch_bias"),
-        )
-    }
+    assert len(heard) >= 3
+    assert [path.stem for path in result.figures] == ["figure4", "bound_error_optimum"]
     for path in result.figures:
         assert path.parent == tmp_path / "figures"
-        assert path.with_suffix(".svg").read_text().rstrip().endswith("</svg>")
-        with Image.open(path) as image:
-            assert np.asarray(image.convert("L")).std() > 10  # something is drawn
-    records = json.loads((tmp_path / "tables" / "bound_error.json").read_text())
-    with (tmp_path / "tables" / "bound_error.csv").open() as file:
+        assert drawn(path)
+    records = json.loads((tmp_path / "tables" / "optimum.json").read_text())
+    with (tmp_path / "tables" / "optimum.csv").open() as file:
         rows = list(csv.DictReader(file))
-    assert len(rows) == len(records) == len(result.tables.bound_error)
-    assert [float(row["jensen"]) for row in rows] == [record["jensen"] for record in records]
-    assert [record["jensen"] for record in records] == [row.jensen for row in result.tables.bound_error]
+    assert [float(row["bound"]) for row in rows] == [record["bound"] for record in records]
+    assert [record["bound"] for record in records] == [row.bound for row in result.tables.optimum]
     assert not list(tmp_path.rglob("*.partial"))
     blocks = toy_section(result).blocks
     assert sum(isinstance(block, Picture) for block in blocks) == len(result.figures)  # each with its caption
@@ -275,10 +275,20 @@ def test_run_writes_tables_and_figures(tmp_path, monkeypatch):
         toy.read_toy(tmp_path)
 
 
+def test_the_page_on_bounds_has_its_tables_and_figures_from_its_script(tmp_path):
+    write(tmp_path, TINY_ERRORS)
+    names = ("sigma", "separation", "batch_size", "latent_dim", "map", "saturation", "batch_bias")
+    figures = {path.stem: path for path in (tmp_path / "figures").glob("*.png")}
+    assert set(figures) == {f"bound_error_{name}" for name in names}
+    assert all(drawn(path) for path in figures.values())
+    tables = {path.stem for path in (tmp_path / "tables").glob("*.csv")}
+    assert tables == {"collapse", "saturation", "batch_bias", "bound_error"}
+
+
 @pytest.mark.parametrize(
     "table",
     [
-        lambda seed: error_row("sigma", 3, 4, 1.0, 0.2, TINY.effort, seed),
+        lambda seed: error_row("sigma", 3, 4, 1.0, 0.2, TINY_ERRORS.effort, seed),
         lambda seed: bias_rows(6, 1, 0.3, (2,), 4, seed),
         lambda seed: optimum(1, 3, 1, 5, seed),
     ],

@@ -162,20 +162,8 @@ def _numbered(numbers: Mapping[str, str], saved: Sequence[SavedFigure], out: Pat
 FIGURES = {
     "figure4": "Figure 4 of the paper. Two posteriors at μ = ±1: (a)-(c) densities, their average and the prior at "
     "three σ; (d) AEVB's prior term, the exact aggregate KL and its bounds against σ.",
-    "bound_error_sigma": "Estimates of the aggregate KL against σ: values (d = 1), and distances from the exact value, "
-    "for 16 random posteriors whose means are drawn from the prior.",
-    "bound_error_separation": "Distance of each estimate from the exact aggregate KL against separation: 64 random "
-    "posteriors whose average has unit variance.",
-    "bound_error_batch_size": "The same against the number of posteriors, at one separation for each dimension.",
-    "bound_error_latent_dim": "The same per dimension against d, 64 posteriors, at three separations.",
-    "bound_error_map": "Which upper bound is tighter (letter) and how far the tighter one is from the exact value "
-    "(shade); framed where the paper's bound is above the mean AEVB KL, which is an upper bound without any pairs.",
     "bound_error_optimum": "Claim C8. Left: the paper's bound and the exact value where the bound is smallest. Right: "
     "their distance where reconstruction + bound is smallest, for a decoder that returns its code.",
-    "bound_error_saturation": "What an estimate can save over the mean AEVB KL for posteriors that do not overlap: "
-    "log M at most; the paper's bound saves ½(1 − ln 2) nats less for every dimension.",
-    "bound_error_batch_bias": "How far the aggregate KL of a batch is above that of the dataset it is drawn from, "
-    "within its analytic floor and ceiling (shaded).",
 }
 
 TABLES = {
@@ -184,7 +172,6 @@ TABLES = {
     "optimum": "The paper's bound minimised over all posteriors: its value, the exact aggregate KL there, the gap.",
     "objective_optimum": "Reconstruction + bound minimised (d = 1): bound, exact value and the gap; apart is the "
     "mutual information over log M.",
-    "collapse": "Every posterior equal to the prior, where the aggregate KL is 0: the estimates, and ½(1 − ln 2)·d.",
 }
 
 

@@ -14,6 +14,8 @@ from wiseale.paper.bounds.reference import kl_by_quadrature
 from wiseale.posterior import Posterior
 from wiseale.randomness import generator
 
+NO_OVERLAP_GAP = 0.5 * (1 - math.log(2))  # per dimension: the bound less the exact value, at collapse too
+
 
 @dataclass(frozen=True)
 class OptimumRow:

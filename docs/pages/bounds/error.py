@@ -1,7 +1,5 @@
 """Error of every estimate of the aggregate KL on random mixtures: estimate − exact, nats."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

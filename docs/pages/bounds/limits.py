@@ -1,7 +1,5 @@
 """Limits of the aggregate KL's estimates: at collapse, without overlap, and of a batch against the dataset."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,11 +8,10 @@ import torch
 from torch import Tensor
 
 from wiseale.divergences import kl_aggregate_upper_bound, kl_posterior_prior, log_aggregate
+from wiseale.paper.bounds.optimum import NO_OVERLAP_GAP
 from wiseale.paper.bounds.reference import kl_by_quadrature, reference, with_control_variate
 from wiseale.posterior import LOG_2PI, Posterior
 from wiseale.randomness import generator
-
-COLLAPSE_PER_DIMENSION = 0.5 * (1 - math.log(2))  # the paper's bound at q_i = p, and its error without overlap
 
 
 @dataclass(frozen=True)
@@ -67,7 +64,7 @@ def collapse_rows(dimensions: Sequence[int]) -> list[CollapseRow]:
     for d in dimensions:
         q = Posterior(torch.zeros(64, d, dtype=torch.float64), torch.ones(64, d, dtype=torch.float64))
         jensen, bhattacharyya = (float(kl_aggregate_upper_bound(q, e)) for e in ("jensen", "bhattacharyya"))
-        rows.append(CollapseRow(d, jensen, COLLAPSE_PER_DIMENSION * d, bhattacharyya))
+        rows.append(CollapseRow(d, jensen, NO_OVERLAP_GAP * d, bhattacharyya))
     return rows
 
 
@@ -83,7 +80,7 @@ def saturation_rows(dimensions: Sequence[int], batch_sizes: Sequence[int], seed:
             aevb = float(kl_posterior_prior(q).mean())
             exact = reference(q, 4, generator(seed, "evaluate", d, m)).kl
             jensen, bhattacharyya = (float(kl_aggregate_upper_bound(q, e)) for e in ("jensen", "bhattacharyya"))
-            closed = math.log(m) - COLLAPSE_PER_DIMENSION * d
+            closed = math.log(m) - NO_OVERLAP_GAP * d
             rows.append(SaturationRow(d, m, aevb - exact, aevb - bhattacharyya, aevb - jensen, closed))
     return rows
 
