@@ -13,7 +13,7 @@ from wiseale.evaluation.encoded import Encoded, encode_run
 from wiseale.experiments import systems as s
 from wiseale.experiments.comparison import Result
 from wiseale.figures.decoded import Values
-from wiseale.figures.decoded_pictures import shown, spread_rows
+from wiseale.figures.decoded_pictures import drawable, spread_rows
 from wiseale.figures.model_pictures import BATCH_SHOWN
 
 SHOWN = (s.WAE_MMD_GAUSSIAN, s.WAE_MMD, s.WISE_ALE, s.WISE_ALE_AS_WRITTEN, s.AEVB, s.BETA_VAE)
@@ -94,11 +94,11 @@ def collect_arrays(
     chosen = spread_rows(some)[: None if reconstructions else 0]
     arrays = {}
     for name, one in models.items():
-        x_hat = shown(one, one.model.decode(one.posterior.mu[chosen]).mean)
+        x_hat = drawable(one, one.model.decode(one.posterior.mu[chosen]).mean)
         arrays[name] = SystemArrays(x_hat, *_batch(one))
     together = {**before.systems, **arrays} if before else arrays
     in_order = {name: together[name] for name in names if name in together}
-    x = shown(some, some.read(chosen))
+    x = drawable(some, some.read(chosen))
     return FigureArrays(condition, seed, x if inputs else x[:0], in_order)
 
 

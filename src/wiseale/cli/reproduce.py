@@ -77,8 +77,8 @@ def command(
     choice = Choice(only, seeds, tuple(read_rows(known)) if known else ())
     every = plan_runs(names, size, out, data_root).jobs
     if only and every and not plan_runs(names, size, out, data_root, choice=Choice(only, seeds)).jobs:
-        asked = " ".join(f"--only {part!r}" for part in only)
-        raise ConfigError(f"{asked} leaves no run: give a part of a name, such as {every[0].name!r}")
+        parts = " ".join(f"--only {part!r}" for part in only)
+        raise ConfigError(f"{parts} leaves no run: give a part of a name, such as {every[0].name!r}")
     if listed:
         for number, job in enumerate(plan_runs(names, size, out, data_root, choice=choice).jobs, 1):
             console.print(f"{number} {job.name}: {job.next_step}", markup=False)

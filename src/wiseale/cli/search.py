@@ -61,17 +61,17 @@ def command(
 
     class Lines(Board):
         def ended(self, trial: FrozenTrial) -> None:
-            told = {"COMPLETE": f"{measured} {trial.value or 0:.4f}", "PRUNED": "stopped early"}
+            outcomes = {"COMPLETE": f"{measured} {trial.value or 0:.4f}", "PRUNED": "stopped early"}
             reason = trial.user_attrs.get("reason", "failed")
             settings = " ".join(
                 f"{name}={value:.4g}" if isinstance(value, float) else f"{name}={value}"
                 for name, value in trial.params.items()
             )
-            console.print(f"trial {trial.number}: {told.get(trial.state.name, reason)}  ({settings})", markup=False)
+            console.print(f"trial {trial.number}: {outcomes.get(trial.state.name, reason)}  ({settings})", markup=False)
 
     with spelled_as_options():
-        asked = cast(Measure | None, measure)
-        search, dataset = prepare_search(base, tuple(given), space, asked, out)
+        chosen_measure = cast(Measure | None, measure)
+        search, dataset = prepare_search(base, tuple(given), space, chosen_measure, out)
     measured = search.measure
     with search.shared_data(dataset):
         signal = run_search(search, trials, Lines())

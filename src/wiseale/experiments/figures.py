@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -107,7 +107,7 @@ Point = tuple[float, float]
 class SystemPoint:
     """A system in the plane: the mean over its runs, and each run; a line joins systems of one family."""
 
-    family: str
+    family: Hashable
     mean: Point
     runs: Sequence[Point] = ()
 

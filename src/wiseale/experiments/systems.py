@@ -37,14 +37,14 @@ SWEEP = ("1/64", "1/16", "1/4", "1", "2", "4", "8", "16")
 
 def sweep_of_wise_ale(weight: str) -> System:
     """WiSE-ALE at one weight of the sweep."""
-    known = {"1": WISE_ALE, "1/64": WISE_ALE_AS_WRITTEN}
-    return known.get(weight) or System(f"WiSE-ALE, weight {weight}", f"wise_ale:prior_weight={weight}")
+    named = {"1": WISE_ALE, "1/64": WISE_ALE_AS_WRITTEN}
+    return named.get(weight) or System(f"WiSE-ALE, weight {weight}", f"wise_ale:prior_weight={weight}")
 
 
 def sweep_of_beta_vae(beta: str) -> System:
     """β-VAE at one β of the sweep; β = 1 is AEVB."""
-    known = {"1": AEVB, "4": BETA_VAE, "1/64": BETA_CONTROL}
-    return known.get(beta) or System(f"β-VAE, β = {beta}", f"beta_vae:beta={beta}")
+    named = {"1": AEVB, "4": BETA_VAE, "1/64": BETA_CONTROL}
+    return named.get(beta) or System(f"β-VAE, β = {beta}", f"beta_vae:beta={beta}")
 
 
 def beta_vae_with_warm_up(beta: str) -> System:

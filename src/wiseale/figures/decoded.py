@@ -65,8 +65,8 @@ def image_rows(x: Mapping[str, Values], on: Figure | SubFigure | None = None) ->
 
 
 def _limits(rows: Iterable[Values], column: int) -> tuple[float, float]:
-    shown = [values[column] for values in rows if column < len(values)]
-    low, high = min(float(v.min()) for v in shown), max(float(v.max()) for v in shown)
+    signals = [values[column] for values in rows if column < len(values)]
+    low, high = min(float(v.min()) for v in signals), max(float(v.max()) for v in signals)
     margin = 0.05 * (high - low) or 1.0
     return low - margin, high + margin
 

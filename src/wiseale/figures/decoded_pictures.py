@@ -28,20 +28,20 @@ _RANGE_ROWS = 1000  # rows whose smallest and largest value are drawn black and 
 @torch.no_grad()
 def decoded_pictures(folder: Folder, models: Models, seed: int, *, brief: bool = False) -> list[SavedFigure]:
     """Draw every figure that applies to the models; ``brief`` leaves out interpolations and the 2-D grid."""
-    made = [_reconstructions(folder, models), _samples(folder, models, seed), _traversals(folder, models)]
+    pictures = [_reconstructions(folder, models), _samples(folder, models, seed), _traversals(folder, models)]
     if brief:
-        return made
+        return pictures
     if len(next(iter(models.values())).rows) > 1:
-        made.insert(2, _interpolations(folder, models))
+        pictures.insert(2, _interpolations(folder, models))
     plane = {name: one for name, one in models.items() if one.model.latent_dim == 2 and one.model.prior is None}
-    return [*made, _manifold(folder, plane)] if plane else made
+    return [*pictures, _manifold(folder, plane)] if plane else pictures
 
 
 def _reconstructions(folder: Folder, models: Models) -> SavedFigure:
     some = next(iter(models.values()))
-    chosen = spread_rows(some)
-    x = shown(some, some.read(chosen))
-    x_hat = {name: shown(one, one.model.decode(one.posterior.mu[chosen]).mean) for name, one in models.items()}
+    rows = spread_rows(some)
+    x = drawable(some, some.read(rows))
+    x_hat = {name: drawable(one, one.model.decode(one.posterior.mu[rows]).mean) for name, one in models.items()}
     how = f"{_unseen(some)}inputs and their reconstructions from the mean code".capitalize()
     how += "." if x.ndim == 4 else " (coloured, over the input in grey)."
     return folder.save(reconstructions(x, x_hat), "reconstructions", how)
@@ -51,7 +51,7 @@ def _samples(folder: Folder, models: Models, seed: int) -> SavedFigure:
     rows = {}
     for name, one in models.items():
         z = one.model.sample_prior(COLUMNS, generator(seed, "evaluate", 7))
-        rows[name] = shown(one, one.model.decode(z).mean)
+        rows[name] = drawable(one, one.model.decode(z).mean)
     return folder.save(image_rows(rows), "prior_samples", "New data: codes drawn from each model's prior, decoded.")
 
 
@@ -61,7 +61,7 @@ def _interpolations(folder: Folder, models: Models) -> SavedFigure:
     for name, one in models.items():
         steps = torch.linspace(0, 1, COLUMNS)[:, None]
         path = one.posterior.mu[start] * (1 - steps) + one.posterior.mu[end] * steps
-        rows[name] = shown(one, one.model.decode(path).mean)
+        rows[name] = drawable(one, one.model.decode(path).mean)
     unseen = _unseen(next(iter(models.values())))
     caption = f"A straight path in latent space between the mean codes of two {unseen}inputs, decoded."
     return folder.save(image_rows(rows), "interpolations", caption)
@@ -70,16 +70,16 @@ def _interpolations(folder: Folder, models: Models) -> SavedFigure:
 def _traversals(folder: Folder, models: Models) -> SavedFigure:
     rows = spread_rows(next(iter(models.values())))
     row = int(rows[len(rows) // 2])
-    made = {name: traversal(one, row) for name, one in models.items()}
+    pictures = {name: traversal(one, row) for name, one in models.items()}
     unseen = _unseen(next(iter(models.values())))
     most = max(one.model.latent_dim for one in models.values())
     which = f"the {MAX_UNITS} units whose means vary most" if most > MAX_UNITS else "every unit"
     caption = (
         f"Traversals from the mean code of one {unseen}input: {which}, one at a time, over {REACH:g} standard "
         "deviations of the codes on either side of their mean, the others unchanged"
-        f"{'.' if next(iter(made.values())).values.ndim == 5 else '; from dark (low) to light (high).'}"
+        f"{'.' if next(iter(pictures.values())).values.ndim == 5 else '; from dark (low) to light (high).'}"
     )
-    return folder.save(traversals(made), "traversals", caption)
+    return folder.save(traversals(pictures), "traversals", caption)
 
 
 def traversal(one: Encoded, row: int) -> Traversal:
@@ -89,7 +89,7 @@ def traversal(one: Encoded, row: int) -> Traversal:
     units = widest_units(mu, MAX_UNITS)
     steps = STEPS if len(one.model.x_shape) == 3 else 5
     codes = torch.from_numpy(traversal_codes(mu, sigma, mu[row], units, steps))
-    values = shown(one, one.model.decode(codes.flatten(0, 1)).mean)
+    values = drawable(one, one.model.decode(codes.flatten(0, 1)).mean)
     return Traversal(tuple(f"z{unit + 1}" for unit in units), values.reshape(len(units), steps, *values.shape[1:]))
 
 
@@ -97,7 +97,7 @@ def _manifold(folder: Folder, models: Models) -> SavedFigure:
     codes = prior_grid(GRID)
     grids = {}
     for name, one in models.items():
-        values = shown(one, one.model.decode(codes.flatten(0, 1)).mean)
+        values = drawable(one, one.model.decode(codes.flatten(0, 1)).mean)
         grids[name] = values.reshape(GRID, GRID, *values.shape[1:])
     caption = (
         f"The 2-D latent space decoded on a grid of {GRID} by {GRID} codes at equal steps of the prior's probability: "
@@ -129,7 +129,7 @@ def _unseen(encoded: Encoded) -> str:
     return "unseen " if encoded.unseen is None else ""
 
 
-def shown(encoded: Encoded, x: Tensor) -> Values:
+def drawable(encoded: Encoded, x: Tensor) -> Values:
     """x in the user's units, as signals (n, C, L) or images (n, C, H, W) from 0 to 1."""
     values: Values = encoded.codec.in_user_units(x).numpy().astype(np.float32, copy=False)
     if values.ndim < 4 or encoded.rows.reading != "values":

@@ -35,15 +35,15 @@ def run_pictures(path: Path, dataset: Dataset | None = None) -> list[Path]:
     ``dataset`` is the run's own, where it is in memory already.
     """
     run = RunDirectory.open(path)
-    made = [run.figures / f"{name}.png" for name in STANDARD]
-    if not all(picture.exists() for picture in made):
+    pictures = [run.figures / f"{name}.png" for name in STANDARD]
+    if not all(picture.exists() for picture in pictures):
         folder = Folder(run.figures, svg=False)
-        opened = open_run(path, dataset=dataset)
+        loaded = open_run(path, dataset=dataset)
         run_curves(folder, run.read_metrics())
         model_pictures(
-            folder, {objective_in_words(opened.settings.objective): opened}, opened.settings.seed, brief=True
+            folder, {objective_in_words(loaded.settings.objective): loaded}, loaded.settings.seed, brief=True
         )
-    return made
+    return pictures
 
 
 def run_curves(folder: Folder, metrics: Sequence[EpochRecord]) -> SavedFigure:
@@ -98,16 +98,16 @@ def posterior_pictures(folder: Folder, models: Models, all_rows: Models) -> list
 def map_picture(folder: Folder, models: Models) -> SavedFigure:
     """Draw a map of the codes, coloured by the first factor if there is any, else by a table's first category."""
     some = next(iter(models.values()))
-    made = {name: plane_codes(one) for name, one in models.items()}
+    maps = {name: plane_codes(one) for name, one in models.items()}
     factor = _factor(some)
     which = "" if some.model.latent_dim <= 2 else ", in the two units that vary most"
     by = f" by {factor.name}" if factor else ""
-    marked = made[next(iter(made))].marked
+    marked = maps[next(iter(maps))].marked
     edge = f"; the {marked.sum():,} that were not learned from have a black edge" if marked.any() else ""
-    scale = "The dashed circle has radius 2" + (" in all: each panel has its own scale." if len(made) > 1 else ".")
+    scale = "The dashed circle has radius 2" + (" in all: each panel has its own scale." if len(maps) > 1 else ".")
     rows = counted(len(some.rows), f"{'unseen ' if some.unseen is None else ''}row")
     caption = f"Mean codes of {rows}{by}{which}{edge}. {scale if some.model.latent_dim > 1 else ''}"
-    return folder.save(latent_map(made, factor), "latent_map", caption.strip())
+    return folder.save(latent_map(maps, factor), "latent_map", caption.strip())
 
 
 def _factor(one: Encoded) -> Factor | None:

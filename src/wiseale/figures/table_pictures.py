@@ -39,7 +39,7 @@ def table_pictures(folder: Folder, all_rows: Models, seed: int, *, brief: bool =
     samples = {name: _samples(one, seed) for name, one in all_rows.items()}
     levels, entries = column_levels(some), table_entries(some, x)
     noise = "each cell drawn from its distribution" if levels else "decoded, without observation noise"
-    made = [
+    pictures = [
         _reconstructions(folder, all_rows, x, columns),
         folder.save(
             column_distributions(x, samples, columns, levels=levels),
@@ -51,13 +51,13 @@ def table_pictures(folder: Folder, all_rows: Models, seed: int, *, brief: bool =
         _traversals(folder, all_rows, x, entries),
     ]
     if brief or len(entries) < 2:
-        return made
+        return pictures
     tables = {name: entries_of_cells(entries, values) for name, values in {"data": x, **samples}.items()}
     caption = (
         f"Correlations between the columns of the data, and of the samples of each model{_parts(some)}{_first(x)}."
     )
     figure = correlation_matrices(tables, [entry.name for entry in entries])
-    return [*made, folder.save(figure, "correlations", caption)]
+    return [*pictures, folder.save(figure, "correlations", caption)]
 
 
 def _reconstructions(folder: Folder, all_rows: Models, x: Table, columns: tuple[str, ...]) -> SavedFigure:
@@ -66,9 +66,9 @@ def _reconstructions(folder: Folder, all_rows: Models, x: Table, columns: tuple[
     marked = unseen if unseen is not None and not unseen.all() else None
     levels = column_levels(next(iter(all_rows.values())))
     figure = column_reconstructions(x, x_hat, columns, marked, levels=levels)
-    measured = "R² and accuracy" if any(levels) else "R²"
+    score = "R² and accuracy" if any(levels) else "R²"
     some = marked is not None and marked.any()
-    r2 = f" {measured}: of all rows{', and of those held out' if some else ''}." if len(x_hat) == 1 else ""
+    r2 = f" {score}: of all rows{', and of those held out' if some else ''}." if len(x_hat) == 1 else ""
     large = "; large markers: rows that were not learned from" if some else ""
     caption = (
         f"Each column, observed and reconstructed from the mean code, in the units of the data{large}"
@@ -90,7 +90,7 @@ def _traversals(folder: Folder, all_rows: Models, x: Table, entries: Sequence[En
     some = next(iter(all_rows.values()))
     factor = next(iter(some.factors.values()), None)
     row = int(spread_rows(len(x), 3, None if factor is None else np.asarray(factor))[min(1, len(x) - 1)])
-    made = {name: traversal(one, row, entries) for name, one in all_rows.items()}
+    pictures = {name: traversal(one, row, entries) for name, one in all_rows.items()}
     most = max(one.model.latent_dim for one in all_rows.values())
     which = f"the {MAX_UNITS} units whose means vary most" if most > MAX_UNITS else "every unit"
     caption = (
@@ -100,7 +100,7 @@ def _traversals(folder: Folder, all_rows: Models, x: Table, entries: Sequence[En
     )
     deviation = Scale.of(entries_of_cells(entries, x)).deviation
     names = [entry.name for entry in entries]
-    return folder.save(column_traversals(made, deviation, names), "traversals", caption)
+    return folder.save(column_traversals(pictures, deviation, names), "traversals", caption)
 
 
 def traversal(one: Encoded, row: int, entries: Sequence[Entry]) -> TableTraversal:
@@ -130,8 +130,8 @@ def _parts(one: Encoded) -> str:
 
 def _drawn(x: Table) -> str:
     """Which columns have no panel."""
-    drawn = drawn_columns(x)
-    return "" if len(drawn) == x.shape[1] else f" ({len(drawn)} of {x.shape[1]} columns: the figure names the others)"
+    panels = drawn_columns(x)
+    return "" if len(panels) == x.shape[1] else f" ({len(panels)} of {x.shape[1]} columns: the figure names the others)"
 
 
 def _first(x: Table) -> str:

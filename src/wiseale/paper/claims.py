@@ -179,8 +179,8 @@ def _c7(name: str, system: System) -> Claim:
         f"AEVB and β-VAE do worse than WiSE-ALE ({name}) at low frequencies (the lowest quarter) and on amplitude"
     )
     measures = ("mse_at_mu_frequency_quartile_1", "amplitude_error")
-    wanted = tuple(Below("sine", m, system, rival) for m in measures for rival in (s.AEVB, s.BETA_VAE))
-    return Claim("C7", statement, wanted)
+    relations = tuple(Below("sine", m, system, rival) for m in measures for rival in (s.AEVB, s.BETA_VAE))
+    return Claim("C7", statement, relations)
 
 
 def _c9(name: str, system: System) -> Claim:

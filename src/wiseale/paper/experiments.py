@@ -107,17 +107,17 @@ class Experiment:
         """
         tiers = self._tiers(scale)
         folders = list(dict.fromkeys(tier.folder for tier in tiers))
-        placed = dict(zip(folders, comparisons, strict=True))
+        by_folder = dict(zip(folders, comparisons, strict=True))
         return [
             (tier.priority, job)
             for tier in tiers
             for system in tier.systems
-            for job in placed[tier.folder].jobs((system,))
+            for job in by_folder[tier.folder].jobs((system,))
         ]
 
     def _tiers(self, scale: Scale) -> list[Tier]:
-        chosen = [tier for tier in self.tiers if scale in tier.scales]
-        return [_shortened(tier) for tier in chosen] if scale == "smoke" else chosen
+        tiers = [tier for tier in self.tiers if scale in tier.scales]
+        return [_shortened(tier) for tier in tiers] if scale == "smoke" else tiers
 
 
 def _faces(data_root: Path) -> DataChoice:
@@ -132,8 +132,8 @@ def _faces(data_root: Path) -> DataChoice:
 
 def _shortened(tier: Tier) -> Tier:
     """Settings that only make sense in a long run are left out of a rehearsal."""
-    kept = [{k: 0.5 for k in system.settings if k == "prior_warmup"} for system in tier.systems]
-    systems = (replace(system, settings=own) for system, own in zip(tier.systems, kept, strict=True))
+    settings = [{k: 0.5 for k in system.settings if k == "prior_warmup"} for system in tier.systems]
+    systems = (replace(system, settings=own) for system, own in zip(tier.systems, settings, strict=True))
     return replace(tier, systems=tuple(systems))
 
 

@@ -119,12 +119,12 @@ def _experiment(outcome: Outcome, out: Path) -> list[Section]:
     if not results:
         return [Section(title, (*note, Paragraph("No run has finished.")))]
     main, *others = outcome.comparisons
-    shown = main.results()
+    own = main.results()
     sweep = [result for comparison in others for result in comparison.results()]
-    if not shown:  # only runs of the sweep were chosen
-        shown, sweep = sweep, []
-    saved = _numbered(outcome.experiment.figures, draw_all(main.out / "figures", shown, sweep), out)
-    sections = list(comparison_sections(main, results, outcome.summary, saved, prefix=f"{title}: "))
+    if not own:  # only runs of the sweep were chosen
+        own, sweep = sweep, []
+    pictures = _numbered(outcome.experiment.figures, draw_all(main.out / "figures", own, sweep), out)
+    sections = list(comparison_sections(main, results, outcome.summary, pictures, prefix=f"{title}: "))
     if note:
         sections.insert(0, Section(f"{title}: notes", note))
     return sections
@@ -145,18 +145,18 @@ def _weights_and_controls(outcome: Outcome, scale: Scale) -> list[Section]:
     return sections
 
 
-def _numbered(numbers: Mapping[str, str], saved: Sequence[SavedFigure], out: Path) -> list[SavedFigure]:
+def _numbered(numbers: Mapping[str, str], pictures: Sequence[SavedFigure], out: Path) -> list[SavedFigure]:
     """Copy figures that the paper has too to ``out/figures``, named by their number, and number their captions."""
-    pictures = []
-    for one in saved:
+    numbered = []
+    for one in pictures:
         number = numbers.get(one.path.stem)
         if number is not None:
             (out / "figures").mkdir(parents=True, exist_ok=True)
             for suffix in (".png", ".svg"):
                 shutil.copyfile(one.path.with_suffix(suffix), out / "figures" / f"figure{number}{suffix}")
             one = SavedFigure(one.path, f"Figure {number} of the paper. {one.caption}")
-        pictures.append(one)
-    return pictures
+        numbered.append(one)
+    return numbered
 
 
 FIGURES = {

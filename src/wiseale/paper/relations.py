@@ -98,10 +98,10 @@ class _Pair:
         below, above = (_against(factor, samples, confidence) for factor in (1 - margin, 1 + margin))
         return (below, above), _by_side(-_side(below) * _side(above))
 
-    def _finding(self, samples: Samples, what: str, outcome: Outcome, known: str = "") -> Finding:
+    def _finding(self, samples: Samples, what: str, outcome: Outcome, remark: str = "") -> Finding:
         ours, theirs = (f"{fmean(values):.4g}" for values in samples)
         means = f"{self.ours.name} {ours} against {self.theirs.name} {theirs}"
-        return Finding(outcome, f"{self.experiment}, {self.measure}: {means}; {what}: {outcome}{known}")
+        return Finding(outcome, f"{self.experiment}, {self.measure}: {means}; {what}: {outcome}{remark}")
 
 
 @dataclass(frozen=True)
@@ -114,11 +114,11 @@ class _Ordered(_Pair):
         """By the interval of the difference; an open one says whether the two are alike, or how many seeds it takes."""
         interval = _against(1, samples, confidence)
         outcome = _by_side(self.sign * _side(interval))
-        known = ""
+        remark = ""
         if outcome == "not decided":
             alike = self.measure not in _LOG_DENSITIES and self._around(MARGIN, samples, confidence)[1] == "held"
-            known = f" (alike within {100 * MARGIN:g} %)" if alike else _seeds(samples, 0.0, confidence)
-        return self._finding(samples, f"difference {interval}", outcome, known)
+            remark = f" (alike within {100 * MARGIN:g} %)" if alike else _seeds(samples, 0.0, confidence)
+        return self._finding(samples, f"difference {interval}", outcome, remark)
 
 
 class Below(_Ordered):
@@ -174,8 +174,8 @@ class NotAbove(_Pair):
         if factor != 1:
             what = f"difference from {factor:g} times the latter {interval}"
         scaled = [samples[0], [factor * value for value in samples[1]]]
-        known = _seeds(scaled, limit, confidence) if outcome == "not decided" else ""
-        return self._finding(samples, what, outcome, known)
+        remark = _seeds(scaled, limit, confidence) if outcome == "not decided" else ""
+        return self._finding(samples, what, outcome, remark)
 
 
 @dataclass(frozen=True)
@@ -211,9 +211,9 @@ class _Limited:
         """By the interval of the mean."""
         interval = mean_interval(samples[0], confidence)
         outcome = _by_side(self.sign * _side(interval, self.limit))
-        known = _seeds(samples[:1], self.limit, confidence) if outcome == "not decided" else ""
+        remark = _seeds(samples[:1], self.limit, confidence) if outcome == "not decided" else ""
         what = f"{self.system.name} {interval}, limit {self.limit:g}"
-        return Finding(outcome, f"{self.experiment}, {self.measure}: {what}: {outcome}{known}")
+        return Finding(outcome, f"{self.experiment}, {self.measure}: {what}: {outcome}{remark}")
 
 
 class AtMost(_Limited):

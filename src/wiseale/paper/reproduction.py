@@ -121,10 +121,10 @@ def keep_request(out: Path, scale: Scale, notes: Mapping[str, str] | None = None
     before = read_reproduction(out) if (out / REQUEST).exists() else Reproduction(scale)
     if before.scale != scale:
         raise RunError(f"{out} holds a reproduction at scale {before.scale}: choose another --out")
-    kept = {name: outcome.note for name, outcome in before.outcomes.items() if outcome.note} | dict(notes or {})
+    remarks = {name: outcome.note for name, outcome in before.outcomes.items() if outcome.note} | dict(notes or {})
     try:
         out.mkdir(parents=True, exist_ok=True)
-        write_text(out / REQUEST, to_json({"scale": scale, "notes": kept}))
+        write_text(out / REQUEST, to_json({"scale": scale, "notes": remarks}))
     except OSError as error:
         raise RunError(f"cannot write {out / REQUEST}: {error.strerror}") from None
 

@@ -87,13 +87,17 @@ def compare_weights(rows: Sequence[RunRow], condition: Condition) -> list[Weight
 
     The intervals (Welch) of one table hold jointly with 95 %: Bonferroni over its two differences per row.
     """
-    systems = by_system(rows, condition)
-    rivals = ((rival, weight) for rival in (s.sweep_of_beta_vae, s.beta_vae_with_warm_up) for weight in s.SWEEP)
+    systems = list(by_system(rows, condition).values())
     pairs = [
-        (systems.get(s.sweep_of_wise_ale(weight).name, []), systems.get(rival(weight).name, []))
-        for rival, weight in rivals
+        (ours, theirs)
+        for warm in (False, True)
+        for weight in s.SWEEP
+        for ours in systems
+        for theirs in systems
+        if (ours[0].objective, ours[0].prior_warmup) == (s.sweep_of_wise_ale(weight).objective, 0)
+        and (theirs[0].objective, theirs[0].prior_warmup > 0) == (s.sweep_of_beta_vae(weight).objective, warm)
     ]
-    return _compare_jointly([(ours, theirs) for ours, theirs in pairs if ours and theirs])
+    return _compare_jointly(pairs)
 
 
 def compare_neighbours(rows: Sequence[RunRow], condition: Condition) -> list[WeightComparison]:

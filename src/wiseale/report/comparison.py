@@ -35,7 +35,11 @@ CODES = {
 
 
 def comparison_sections(
-    comparison: Comparison, results: Sequence[Result], summary: Summary, saved: Sequence[SavedFigure], prefix: str = ""
+    comparison: Comparison,
+    results: Sequence[Result],
+    summary: Summary,
+    pictures: Sequence[SavedFigure],
+    prefix: str = "",
 ) -> tuple[Section, ...]:
     """Results, figures, all measures, and the settings of the runs; ``prefix`` begins every title.
 
@@ -53,7 +57,7 @@ def comparison_sections(
                 *_notes(results),
             ),
         ),
-        Section(f"{prefix}Pictures", tuple(Picture(one.path, one.caption) for one in saved)),
+        Section(f"{prefix}Pictures", tuple(Picture(one.path, one.caption) for one in pictures)),
         Section(f"{prefix}All measures", (full_table(summary, prefix), *meanings)),
         Section(f"{prefix}How it was run", run_blocks(comparison, results, _stem(prefix))),
     )
@@ -62,19 +66,19 @@ def comparison_sections(
 def comparison_page(comparison: Comparison) -> Document:
     """Draw the figures and assemble the report of what is done of a comparison."""
     results = comparison.results()
-    saved = draw_all(comparison.out / "figures", results) if results else []
-    return comparison_document(comparison, results, summarize(results), saved, comparison.unfinished())
+    pictures = draw_all(comparison.out / "figures", results) if results else []
+    return comparison_document(comparison, results, summarize(results), pictures, comparison.unfinished())
 
 
 def comparison_document(
     comparison: Comparison,
     results: Sequence[Result],
     summary: Summary,
-    saved: Sequence[SavedFigure],
+    pictures: Sequence[SavedFigure],
     unfinished: Sequence[Failure],
 ) -> Document:
     """The report of `wiseale compare`."""
-    sections = comparison_sections(comparison, results, summary, saved)
+    sections = comparison_sections(comparison, results, summary, pictures)
     if unfinished:
         sections = (Section("Unfinished runs", (unfinished_table(unfinished),)), *sections)
     seeds, data = comparison.seeds, data_in_words(comparison.base.data)
@@ -99,10 +103,10 @@ def main_table(summary: Summary) -> Table:
 
 def _table(summary: Summary, measures: dict[str, str], name: str, caption: str = "") -> Table:
     """One row per system; measures that no system has are left out."""
-    shown = {measure: title for measure, title in measures.items() if any(measure in m for m in summary.values())}
+    titles = {measure: title for measure, title in measures.items() if any(measure in m for m in summary.values())}
     seeds = _seeds(summary)
-    rows = tuple((k, *(estimate_cell(m.get(measure), seeds[k]) for measure in shown)) for k, m in summary.items())
-    return Table(name, ("system", *shown.values()), rows, caption)
+    rows = tuple((k, *(estimate_cell(m.get(measure), seeds[k]) for measure in titles)) for k, m in summary.items())
+    return Table(name, ("system", *titles.values()), rows, caption)
 
 
 def _seeds(summary: Summary) -> dict[str, int]:
@@ -193,11 +197,11 @@ def column_quality(summary: Summary, name: str = "columns") -> tuple[Table, ...]
     """One row per column: a measure of every system beside the baseline; nothing where there are no such measures."""
     rows = []
     for measure, (title, baseline) in _MEASURES.items():
-        known = dict.fromkeys(key for found in summary.values() for key in found if key.startswith(f"{measure}:"))
-        for key in known:
+        names = dict.fromkeys(key for measures in summary.values() for key in measures if key.startswith(f"{measure}:"))
+        for key in names:
             column = key.removeprefix(f"{measure}:")
-            systems = [estimate_cell(found.get(key)) for found in summary.values()]
-            without = next((found[f"{measure}_baseline:{column}"] for found in summary.values() if key in found), None)
+            systems = [estimate_cell(measures.get(key)) for measures in summary.values()]
+            without = next((m[f"{measure}_baseline:{column}"] for m in summary.values() if key in m), None)
             rows.append((column, title, *systems, f"{estimate_cell(without)} ({baseline})"))
     if not rows:
         return ()

@@ -30,22 +30,24 @@ def run_document(path: Path) -> Document:
     settings = record.settings
     system = System(objective_in_words(settings.objective), settings.objective)
     result = Result(system, settings.seed, run.path)
-    summary, saved = summarize([result]), draw_all(run.figures, [result])
-    maps = [one for one in saved if one.path.stem == "latent_map"]
+    summary, figures = summarize([result]), draw_all(run.figures, [result])
+    maps = [one for one in figures if one.path.stem == "latent_map"]
+    columns, collapse = column_quality(summary), collapse_notes([result])
     sentences = (Paragraph(text) for text in in_short(record, result.evaluation))
-    sections = [
-        Section("In short", (*sentences, *collapse_notes([result]), *(Picture(one.path, one.caption) for one in maps))),
-        *_section("Columns", column_quality(summary)),
-    ]
-    strange = _section("Strange cells", strange_cells(open_run(path)))
+    others = [one for one in figures if one not in maps]
     comparison = Comparison(settings, (system,), 1, run.path)
-    others = [one for one in saved if one not in maps]
     results, pictures, measures, how = comparison_sections(comparison, [result], summary, others)
-    said = {*column_quality(summary), *collapse_notes([result])}
-    results = Section("Numbers", tuple(block for block in results.blocks if block not in said))
+    sections = (
+        Section("In short", (*sentences, *collapse, *(Picture(one.path, one.caption) for one in maps))),
+        *_section("Columns", columns),
+        pictures,
+        *_section("Strange cells", strange_cells(open_run(path))),
+        Section("Numbers", tuple(block for block in results.blocks if block not in {*columns, *collapse})),
+        measures,
+        how,
+    )
     title = f"{system.name} on {data_in_words(settings.data)}"
-    begins = lead(record, result.evaluation)
-    return Document(title, begins, (*sections, pictures, *strange, results, measures, how), (runs_table([result]),))
+    return Document(title, lead(record, result.evaluation), sections, (runs_table([result]),))
 
 
 def _section(title: str, blocks: tuple[Table, ...]) -> tuple[Section, ...]:
@@ -56,7 +58,7 @@ MOST_CELLS = 20
 MOST_ROWS = 100_000
 """Of a longer table only the first rows are ranked."""
 
-_SHOWN = 12  # other cells of the row
+_OTHERS = 12  # other cells of the row
 
 
 def strange_cells(run: OpenRun) -> tuple[Table, ...]:
@@ -70,14 +72,16 @@ def strange_cells(run: OpenRun) -> tuple[Table, ...]:
     order = np.argsort(-surprise, axis=None, kind="stable")[: min(MOST_CELLS, int((surprise > 0).sum()))]
     if not len(order):
         return ()
-    chosen, places = np.unravel_index(order, surprise.shape)
-    x_hat = codec.decode(codec.encode(x[chosen]).mu)
+    numbers, places = np.unravel_index(order, surprise.shape)
+    x_hat = codec.decode(codec.encode(x[numbers]).mu)
     columns = _columns(codec)
     rows = []
-    for answer, row, i in zip(x_hat, chosen, places, strict=True):
-        others = [f"{column.name} {_shown(column, x[row, k])}" for k, column in enumerate(columns) if k != i][:_SHOWN]
-        more = ", …" if len(columns) - 1 > _SHOWN else ""
-        cell = (columns[i].name, _shown(columns[i], x[row, i]), _shown(columns[i], answer[i]))
+    for answer, row, i in zip(x_hat, numbers, places, strict=True):
+        others = [f"{column.name} {_in_words(column, x[row, k])}" for k, column in enumerate(columns) if k != i][
+            :_OTHERS
+        ]
+        more = ", …" if len(columns) - 1 > _OTHERS else ""
+        cell = (columns[i].name, _in_words(columns[i], x[row, i]), _in_words(columns[i], answer[i]))
         rows.append((str(row + 1), *cell, f"{surprise[row, i]:.1f}", ", ".join(others) + more))
     which = f"the first {MOST_ROWS:,} rows" if len(run.dataset.train.x) > MOST_ROWS else counted(len(x), "row")
     caption = (
@@ -94,12 +98,12 @@ def _columns(codec: Codec) -> tuple[Column, ...]:
     return table.columns if table is not None else tuple(Column(n, "number") for n in codec.model_config.columns)
 
 
-def _shown(column: Column, cell: float) -> str:
+def _in_words(column: Column, cell: float) -> str:
     """A cell as the user wrote it, numbers to about four digits."""
-    value: Array = column.decode(np.array([cell], np.float64))
-    shown = value[0]
-    if shown is None or (isinstance(shown, float) and np.isnan(shown)):
+    cells: Array = column.decode(np.array([cell], np.float64))
+    value = cells[0]
+    if value is None or (isinstance(value, float) and np.isnan(value)):
         return "missing"
-    if isinstance(shown, str | bool) or float(shown).is_integer():
-        return as_word(shown if isinstance(shown, str | bool) else float(shown))
-    return f"{float(shown):.4g}"
+    if isinstance(value, str | bool):
+        return as_word(value)
+    return as_word(float(value)) if float(value).is_integer() else f"{float(value):.4g}"

@@ -17,8 +17,8 @@ def write_report(document: Document, out: Path, markdown: bool = False) -> Path:
     """Write ``report.html`` (or ``report.md``) and ``tables/``, and return the path of the page."""
     tables = out / "tables"
     tables.mkdir(parents=True, exist_ok=True)
-    shown = [block for section in document.sections for block in section.blocks if isinstance(block, Table)]
-    for table in (*shown, *document.data):
+    on_page = [block for section in document.sections for block in section.blocks if isinstance(block, Table)]
+    for table in (*on_page, *document.data):
         write_text(tables / f"{table.name}.csv", _csv(table))
         rows = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
         write_text(tables / f"{table.name}.json", to_json(rows))

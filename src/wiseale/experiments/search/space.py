@@ -88,7 +88,7 @@ def settings_of_trial(base: TrainConfig, values: Mapping[str, str]) -> TrainConf
 
 def _require_known(name: str) -> None:
     option, dot, _ = name.partition(".")
-    known = searched_settings()
-    if option not in known or (dot and option not in SPECS):
-        near = did_you_mean(option, known)
-        raise SettingError("space", f"{name!r} cannot be searched{near} (known: {', '.join(known)}, objective.KEY, …)")
+    names = searched_settings()
+    if option not in names or (dot and option not in SPECS):
+        near = did_you_mean(option, names)
+        raise SettingError("space", f"{name!r} cannot be searched{near} (known: {', '.join(names)}, objective.KEY, …)")

@@ -168,12 +168,12 @@ def figure4(curve: Sequence[TwoGaussiansRow], minima: Sequence[MinimumRow]) -> F
     """The paper's Figure 4; (c) is where the paper's bound has risen to AEVB's own minimum."""
     lowest = {row.quantity: row for row in minima}
     aevb, jensen = lowest["aevb"], lowest["jensen"]
-    chosen = (
+    widths = (
         ("a", "AEVB's minimum", aevb.sigma),
         ("b", "WiSE-ALE's minimum", jensen.sigma),
         ("c", "acceptable", jensen.under_aevb_from),
     )
-    mixtures = [Mixture(letter, f"{name}, σ = {s:.2f}", (-1.0, 1.0), (s, s)) for letter, name, s in chosen]
+    mixtures = [Mixture(letter, f"{name}, σ = {s:.2f}", (-1.0, 1.0), (s, s)) for letter, name, s in widths]
     sigma = [row.sigma for row in curve]
     names = ("aevb", "exact", "jensen", "bhattacharyya", "pairwise_kl")
     curves = [Curve(LINE_STYLES[name], sigma, [getattr(row, name) for row in curve]) for name in names]

@@ -71,8 +71,8 @@ def minimise(objective: Callable[[Posterior], Tensor], start: Posterior, iterati
 
     optimiser.step(closure)  # type: ignore[no-untyped-call]
     with torch.no_grad():
-        found = Posterior(parameters[0].detach(), parameters[1].detach().exp())
-        return float(objective(found)), found
+        optimal = Posterior(parameters[0].detach(), parameters[1].detach().exp())
+        return float(objective(optimal)), optimal
 
 
 def optimum(latent_dim: int, m: int, starts: int, iterations: int, seed: int) -> OptimumRow:
@@ -100,10 +100,10 @@ def objective_optimum(m: int, x_sigma: float, iterations: int) -> ObjectiveOptim
 
     shrink = 1 / math.hypot(1, x_sigma)
     starts = [Posterior(x * shrink, torch.full_like(x, x_sigma * shrink)), Posterior(x, torch.full_like(x, 1.2 / m))]
-    _, found = min((minimise(objective, start, iterations) for start in starts), key=lambda result: result[0])
+    _, optimal = min((minimise(objective, start, iterations) for start in starts), key=lambda result: result[0])
     with torch.no_grad():
-        bound = float(kl_aggregate_upper_bound(found))
-        exact = kl_by_quadrature(found)
-        information = float(kl_posterior_prior(found).mean()) - exact
-    sigma = float(found.sigma.log().mean().exp())
+        bound = float(kl_aggregate_upper_bound(optimal))
+        exact = kl_by_quadrature(optimal)
+        information = float(kl_posterior_prior(optimal).mean()) - exact
+    sigma = float(optimal.sigma.log().mean().exp())
     return ObjectiveOptimumRow(m, x_sigma, sigma, bound, exact, bound - exact, information / math.log(m))
