@@ -70,16 +70,16 @@ def _interpolations(folder: Folder, models: Models) -> SavedFigure:
 def _traversals(folder: Folder, models: Models) -> SavedFigure:
     rows = spread_rows(next(iter(models.values())))
     row = int(rows[len(rows) // 2])
-    pictures = {name: traversal(one, row) for name, one in models.items()}
+    by_system = {name: traversal(one, row) for name, one in models.items()}
     unseen = _unseen(next(iter(models.values())))
     most = max(one.model.latent_dim for one in models.values())
     which = f"the {MAX_UNITS} units whose means vary most" if most > MAX_UNITS else "every unit"
     caption = (
         f"Traversals from the mean code of one {unseen}input: {which}, one at a time, over {REACH:g} standard "
         "deviations of the codes on either side of their mean, the others unchanged"
-        f"{'.' if next(iter(pictures.values())).values.ndim == 5 else '; from dark (low) to light (high).'}"
+        f"{'.' if next(iter(by_system.values())).values.ndim == 5 else '; from dark (low) to light (high).'}"
     )
-    return folder.save(traversals(pictures), "traversals", caption)
+    return folder.save(traversals(by_system), "traversals", caption)
 
 
 def traversal(one: Encoded, row: int) -> Traversal:

@@ -90,7 +90,7 @@ def _traversals(folder: Folder, all_rows: Models, x: Table, entries: Sequence[En
     some = next(iter(all_rows.values()))
     factor = next(iter(some.factors.values()), None)
     row = int(spread_rows(len(x), 3, None if factor is None else np.asarray(factor))[min(1, len(x) - 1)])
-    pictures = {name: traversal(one, row, entries) for name, one in all_rows.items()}
+    by_system = {name: traversal(one, row, entries) for name, one in all_rows.items()}
     most = max(one.model.latent_dim for one in all_rows.values())
     which = f"the {MAX_UNITS} units whose means vary most" if most > MAX_UNITS else "every unit"
     caption = (
@@ -100,7 +100,7 @@ def _traversals(folder: Folder, all_rows: Models, x: Table, entries: Sequence[En
     )
     deviation = Scale.of(entries_of_cells(entries, x)).deviation
     names = [entry.name for entry in entries]
-    return folder.save(column_traversals(pictures, deviation, names), "traversals", caption)
+    return folder.save(column_traversals(by_system, deviation, names), "traversals", caption)
 
 
 def traversal(one: Encoded, row: int, entries: Sequence[Entry]) -> TableTraversal:
