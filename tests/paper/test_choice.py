@@ -79,6 +79,14 @@ def test_a_run_with_another_setting_is_not_known(name, value, tmp_path):
     assert not is_row_of(replace(job.config, **{name: value}), found)
 
 
+def test_a_row_of_a_network_that_no_longer_exists_is_of_no_run(tmp_path):
+    job = plan_runs(["sine"], "paper", tmp_path, choice=Choice(("init-torch, AEVB",))).jobs[0]
+    gone = kept_row(job, s.AEVB)
+    gone = replace(gone, config=gone.config.replace("paper_sine:", "gone:"))
+    assert job.config.network is not None
+    assert not is_row_of(job.config, gone)
+
+
 def test_folders_of_data_do_not_count(tmp_path):
     (tmp_path / "portraits").mkdir()
     job = plan_runs(["celeba"], "paper", tmp_path / "out", tmp_path).jobs[0]

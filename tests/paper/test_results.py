@@ -19,6 +19,7 @@ from wiseale.errors import RunError
 from wiseale.experiments import systems as s
 from wiseale.experiments.comparison import Result
 from wiseale.experiments.intervals import difference_interval
+from wiseale.experiments.roles import science_settings
 from wiseale.paper.claims import Claim
 from wiseale.paper.evidence import conditions_of, evidence_of, values_of
 from wiseale.paper.relations import Below
@@ -27,7 +28,7 @@ from wiseale.paper.scales import TIME_PER_STEP
 from wiseale.paper.sweep import compare_neighbours, compare_weights, sweep_points
 from wiseale.training.records import EpochRecord
 
-OTHER = {"max_grad_norm": 1.0, "patience": 5, "precision": "bf16"}
+OTHER = {"max_grad_norm": 1.0, "patience": 5, "precision": "bf16", "init_from": "runs/first"}
 
 
 def test_rows_survive_the_file(tmp_path):
@@ -81,6 +82,16 @@ def test_conditions_have_the_settings_that_only_the_config_holds(settings, expec
     assert found.condition == replace(PAPER, further=expected)
     assert (found.condition.key == PAPER.key) == (not expected)
     assert expected in str(found.condition)
+
+
+def test_every_setting_that_decides_a_result_tells_rows_apart():
+    """A new training option that changes results must be added to a condition, or be one of the system's own."""
+    condition = {"data", "latent_dim", "network", "likelihood", "batch_size", "max_epochs", "lr", "lr_schedule"}
+    further = {"held_out", "held_out_most", *OTHER}
+    of_the_system = {"objective", "prior_warmup", "seed"}
+    filled_in = {"columns", "missing", "unseen", "recipe", "watch_every"}  # part of the data, or of other settings
+    parts = (condition, further, of_the_system, filled_in)
+    assert sorted(science_settings()) == sorted(name for part in parts for name in part)
 
 
 def test_damaged_curves_are_named_by_line(tmp_path):

@@ -128,7 +128,7 @@ def trial_figure(
     first.step(range(1, len(values) + 1), best, color=line_style(1)[0], where="post", label="best so far")
     first.set_xlabel("finished trial")
     first.legend(fontsize=8)
-    first.xaxis.set_major_locator(MaxNLocator(integer=True))
+    first.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
     for (name, setting), ax in zip(settings.items(), others, strict=True):
         numbers = [value for value in setting if isinstance(value, int | float)]
         if len(numbers) == len(setting):
