@@ -1,7 +1,6 @@
 """Training curves of runs, one line per epoch, kept as CSV."""
 
 import csv
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +9,7 @@ from wiseale.errors import RunError
 from wiseale.experiments.comparison import Result
 from wiseale.paper.rows import Condition
 from wiseale.platform.atomic_files import write_text
+from wiseale.report.write import csv_text
 from wiseale.training.records import EpochRecord
 
 TERMS = ("reconstruction", "kl_posterior_prior", "elbo")
@@ -32,15 +32,13 @@ def curve_of(result: Result, condition: Condition) -> Curve:
 
 def write_curves(path: Path, curves: Sequence[Curve]) -> None:
     """Write one line per epoch of every curve."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(("condition", "system", "seed", "epoch", *TERMS))
+    lines: list[tuple[object, ...]] = [("condition", "system", "seed", "epoch", *TERMS)]
     for curve in sorted(curves, key=lambda c: (c.condition, c.system, c.seed)):
         for epoch in curve.epochs:
             terms = [f"{epoch.train[term]:.6g}" if term in epoch.train else "" for term in TERMS]
-            writer.writerow((curve.condition, curve.system, curve.seed, epoch.epoch, *terms))
+            lines.append((curve.condition, curve.system, curve.seed, epoch.epoch, *terms))
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_text(path, text.getvalue())
+    write_text(path, csv_text(lines))
 
 
 def read_curves(path: Path) -> list[Curve]:

@@ -114,16 +114,6 @@ class Estimate:
     half_width: float | None
     n: int
 
-    @property
-    def low(self) -> float:
-        """Lower end; minus infinity where the interval is unknown."""
-        return self.mean - (math.inf if self.half_width is None else self.half_width)
-
-    @property
-    def high(self) -> float:
-        """Upper end; infinity where the interval is unknown."""
-        return self.mean + (math.inf if self.half_width is None else self.half_width)
-
 
 def estimate(values: Sequence[float]) -> Estimate:
     """Mean and 95 % interval of a measure over seeds."""

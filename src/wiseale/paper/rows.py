@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import dataclasses
 import hashlib
-import io
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,6 +17,7 @@ from wiseale.errors import RunError
 from wiseale.experiments.comparison import Result
 from wiseale.experiments.roles import ELSEWHERE
 from wiseale.platform.atomic_files import write_text
+from wiseale.report.write import csv_text
 from wiseale.training.split import held_out_count
 
 RUNS = "runs.csv"
@@ -197,15 +197,14 @@ def merge(*lots: Iterable[RunRow]) -> list[RunRow]:
 
 def write_rows(path: Path, rows: Sequence[RunRow]) -> None:
     """Write the rows as CSV; measures of some rows only are empty in the others."""
-    measures = sorted({name for row in rows for name in row.measures})
-    text = io.StringIO()
-    writer = csv.DictWriter(text, [*_FIXED, *measures], lineterminator="\n")
-    writer.writeheader()
+    columns = [*_FIXED, *sorted({name for row in rows for name in row.measures})]
+    lines = [columns]
     for row in rows:
-        fixed = {name: getattr(row.condition, name) for name in _CONDITION} | {n: getattr(row, n) for n in _OWN}
-        writer.writerow(fixed | {name: f"{value:.9g}" for name, value in row.measures.items()})
+        cells = {name: getattr(row.condition, name) for name in _CONDITION} | {n: getattr(row, n) for n in _OWN}
+        cells |= {name: f"{value:.9g}" for name, value in row.measures.items()}
+        lines.append([cells.get(name, "") for name in columns])
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_text(path, text.getvalue())
+    write_text(path, csv_text(lines))
 
 
 def read_rows(path: Path) -> list[RunRow]:

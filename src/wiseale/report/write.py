@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 from wiseale.platform.atomic_files import write_text
@@ -19,7 +20,7 @@ def write_report(document: Document, out: Path, markdown: bool = False) -> Path:
     tables.mkdir(parents=True, exist_ok=True)
     on_page = [block for section in document.sections for block in section.blocks if isinstance(block, Table)]
     for table in (*on_page, *document.data):
-        write_text(tables / f"{table.name}.csv", _csv(table))
+        write_text(tables / f"{table.name}.csv", csv_text((table.columns, *table.rows)))
         rows = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
         write_text(tables / f"{table.name}.json", to_json(rows))
     page = out / ("report.md" if markdown else "report.html")
@@ -27,11 +28,14 @@ def write_report(document: Document, out: Path, markdown: bool = False) -> Path:
     return page
 
 
-def _csv(table: Table) -> str:
+def csv_text(lines: Iterable[Iterable[object]]) -> str:
+    r"""Lines of cells as CSV.
+
+    >>> csv_text([("system", "mse"), ("WiSE-ALE, weight 1", 0.25)])
+    'system,mse\n"WiSE-ALE, weight 1",0.25\n'
+    """
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(table.columns)
-    writer.writerows(table.rows)
+    csv.writer(text, lineterminator="\n").writerows(lines)
     return text.getvalue()
 
 

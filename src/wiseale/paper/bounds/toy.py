@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import dataclasses
-import io
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +18,7 @@ from wiseale.paper.bounds.two_gaussians import TOLERANCE, MinimumRow, TwoGaussia
 from wiseale.paper.scales import Scale
 from wiseale.platform.atomic_files import write_text
 from wiseale.platform.json_files import parse_json, read_text, record, to_json
+from wiseale.report.write import csv_text
 
 WIDE = 2.0  # a range of sigma is wide if largest / smallest exceeds this
 CLOSE = 0.01  # the bound has approached the exact value if it is within this many nats per dimension
@@ -105,12 +104,8 @@ def read_table(out: Path, name: str) -> tuple[Any, ...]:
 def write_table(rows: Sequence[Any], stem: Path) -> None:
     """Write ``stem.csv`` and ``stem.json``, one record per row."""
     records = [dataclasses.asdict(row) for row in rows]
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(records[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(records)
     stem.parent.mkdir(parents=True, exist_ok=True)
-    write_text(stem.with_suffix(".csv"), text.getvalue())
+    write_text(stem.with_suffix(".csv"), csv_text([records[0], *(one.values() for one in records)]))
     write_text(stem.with_suffix(".json"), to_json(records))
 
 
