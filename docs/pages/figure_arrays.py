@@ -91,14 +91,14 @@ def collect_arrays(
         return before
     models = {name: encode_run(runs[name].path, most=_MOST_ROWS) for name in names if name in runs}
     some = next(iter(models.values()))
-    chosen = spread_rows(some)[: None if reconstructions else 0]
+    rows = spread_rows(some)[: None if reconstructions else 0]
     arrays = {}
     for name, one in models.items():
-        x_hat = drawable(one, one.model.decode(one.posterior.mu[chosen]).mean)
+        x_hat = drawable(one, one.model.decode(one.posterior.mu[rows]).mean)
         arrays[name] = SystemArrays(x_hat, *_batch(one))
     together = {**before.systems, **arrays} if before else arrays
     in_order = {name: together[name] for name in names if name in together}
-    x = drawable(some, some.read(chosen))
+    x = drawable(some, some.read(rows))
     return FigureArrays(condition, seed, x if inputs else x[:0], in_order)
 
 

@@ -84,13 +84,13 @@ def missing_table(verdicts: Sequence[Verdict]) -> Table:
 
 def _numbers(verdict: Verdict) -> str:
     """The numbers of a verdict; where runs of many systems are missing, only of how many in each experiment."""
-    listed = f"missing: {'; '.join(verdict.missing)}"
-    if len(verdict.missing) <= _MOST_MISSING or listed not in verdict.numbers:
+    sentence = f"missing: {'; '.join(verdict.missing)}"
+    if len(verdict.missing) <= _MOST_MISSING or sentence not in verdict.numbers:
         return verdict.numbers
     counts = Counter(one.partition(":")[0] for one in verdict.missing)
     each = ", ".join(f"{experiment} {count}" for experiment, count in counts.items())
     short = f"missing: runs of {len(verdict.missing)} systems ({each}), named in tables/claims_missing.csv"
-    return verdict.numbers.replace(listed, short)
+    return verdict.numbers.replace(sentence, short)
 
 
 def how_claims_are_judged() -> str:

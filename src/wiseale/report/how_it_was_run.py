@@ -45,8 +45,8 @@ def systems_table(results: Sequence[Result], name: str) -> Table:
         own = {key: value for key, value in _settings(result).items() if key not in shared}
         own |= result.system.settings
         weight, parameters = f"{record.facts.prior_weight:.4g}", f"{record.facts.parameters:,}"
-        listed = ", ".join(f"{key} {value}" for key, value in own.items()) or "-"
-        rows.append((result.system.name, record.settings.objective, listed, weight, parameters))
+        words = ", ".join(f"{key} {value}" for key, value in own.items()) or "-"
+        rows.append((result.system.name, record.settings.objective, words, weight, parameters))
     columns = ("system", "objective with all its settings", "settings of its own", "effective weight", "parameters")
     return Table(name, columns, tuple(rows), "What was compared. The prior's effective weight is per observation.")
 
