@@ -48,9 +48,9 @@ docs: setup
 bench: setup
 	$(BIN)/python -m bench all
 
-# docs/results and the tables of docs/choosing.md again; FROM: directories of `wiseale reproduce` to add first.
+# docs/results and the tables of docs/choosing.md and docs/measures.md again; FROM: directories of `wiseale reproduce` to add first.
 results: setup
-	$(BIN)/python -m bench.paper $(FROM)
+	$(BIN)/python -m docs.pages $(FROM)
 
 # src/wiseale/zoo again from finished runs of the zoo's datasets: make zoo FROM="RUN …"
 zoo: setup

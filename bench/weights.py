@@ -22,8 +22,7 @@ from typing import Any
 from bench.quality import Job, available, commit, finish, lacking
 from bench.quality_rows import Key, Row, read, short
 from bench.table import RESULTS, Table, keep
-from wiseale.experiments.intervals import Interval, difference_interval
-from wiseale.experiments.paper.relations import MINIMUM_SEEDS, adjusted_confidence
+from wiseale.experiments.intervals import MINIMUM_SEEDS, Interval, adjusted_confidence, difference_interval
 
 CSV = RESULTS / "weights.csv"
 PAGE = Path(__file__).parents[1] / "docs" / "choosing.md"

@@ -61,10 +61,10 @@ LOGGERS = {
 }
 
 EXPERIMENTS = {  # in the order `wiseale reproduce all` runs and reports them
-    "sine": "wiseale.experiments.paper.reproduce:SINE",
-    "mnist": "wiseale.experiments.paper.reproduce:MNIST",
-    "celeba": "wiseale.experiments.paper.reproduce:CELEBA",
-    "teapot": "wiseale.experiments.paper.reproduce:TEAPOT",
+    "sine": "wiseale.paper.experiments:SINE",
+    "mnist": "wiseale.paper.experiments:MNIST",
+    "celeba": "wiseale.paper.experiments:CELEBA",
+    "teapot": "wiseale.paper.experiments:TEAPOT",
 }
 
 REGISTRIES = {

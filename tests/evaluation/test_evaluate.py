@@ -3,8 +3,6 @@
 import dataclasses
 import json
 import math
-import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,13 +16,13 @@ from wiseale.data import Rows
 from wiseale.evaluation import compactness, likelihood, prior_match, separation, widths
 from wiseale.evaluation.encoded import BATCH, binarized, encode_run
 from wiseale.evaluation.evaluate import evaluate, measure
+from wiseale.evaluation.measures import MEASURES, defined
 from wiseale.likelihoods import GaussianFamily
 from wiseale.networks.mlp import Mlp
 from wiseale.networks.model import Model
 from wiseale.posterior import Posterior
 from wiseale.runs.run import start
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "measures.md"
 WAVES = "sine:n=64,n_test=450,length=32"
 NEED_SIGMA_BUT_NO_PRIOR = {*widths.NAMES, *separation.NAMES}
 NEED_SIGMA_AND_NORMAL_PRIOR = {*prior_match.NAMES, *likelihood.NAMES, *compactness.NAMES}
@@ -49,6 +47,14 @@ def pictures(tmp_path_factory):
     levels = np.random.default_rng(0).integers(0, 256, (120, 1, 12, 12), dtype=np.uint8)
     np.save(folder / "pictures.npy", levels)
     return trained(folder / "pictures.npy", folder / "run", latent_dim=2, network="mlp:hidden=16", held_out=0.2)
+
+
+@pytest.fixture(scope="module")
+def mixed(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("mixed")
+    rows = [f"{number % 7 / 3},{'red' if number % 3 else 'blue'}" for number in range(200)]
+    (folder / "table.csv").write_text("price,colour\n" + "\n".join(rows))
+    return trained(folder / "table.csv", folder / "run", latent_dim=2)
 
 
 def complete(measures, reasons):
@@ -98,14 +104,17 @@ def test_a_run_of_pictures(pictures):
     assert result.measures["log_jacobian"] == pytest.approx(-144 * math.log(256 / math.sqrt(12) / 255), rel=0.02)
 
 
-def test_every_measure_is_defined_in_the_documentation(waves, pictures):
-    headings = re.findall(r"^### (`.+`)$", DOCUMENT.read_text(encoding="utf-8"), re.M)
-    defined = [name for heading in headings for name in re.findall(r"`([^`]+)`", heading)]
-    assert len(defined) == len(set(defined))
-    measured = set(evaluate(waves).measures) | set(evaluate(pictures).measures)
-    general = {re.sub("_(frequency|phase|amplitude)(?=$|_quartile)", "_FACTOR", name) for name in measured}
-    general = {re.sub("_quartile_[1-4]$", "_quartile_Q", name) for name in general}
-    assert general == set(defined)
+def test_every_measure_is_defined_once_in_the_group_that_reports_it(waves, pictures, mixed):
+    measures = [one for group in MEASURES.values() for one in group]
+    assert len({one.name for one in measures}) == len(measures)
+    seen = set()
+    for run in (waves, pictures, mixed):
+        for group, names in evaluate(run).groups.items():
+            for name in names:
+                (definition,) = defined([name])
+                assert definition in MEASURES[group], name
+                seen.add(definition)
+    assert seen == {one for group, entries in MEASURES.items() for one in entries if group != "training"}
 
 
 def deterministic_case(n=200, factors=None):

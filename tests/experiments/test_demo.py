@@ -2,7 +2,7 @@
 
 from wiseale.experiments import systems as s
 from wiseale.experiments.comparison import Estimate
-from wiseale.experiments.demo import demo_comparison, reading, variance_of_waves
+from wiseale.experiments.systems import demo_comparison, reading, variance_of_waves
 
 
 def measured(**values):

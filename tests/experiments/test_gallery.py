@@ -11,10 +11,10 @@ from wiseale.evaluation import prior_match
 from wiseale.experiments import gallery
 from wiseale.experiments import systems as s
 from wiseale.experiments.comparison import Estimate
-from wiseale.experiments.decoded_pictures import prior_grid, spread_rows
-from wiseale.experiments.saved_figure import Folder
-from wiseale.experiments.table_entries import Entry
-from wiseale.experiments.table_pictures import traversal
+from wiseale.figures.decoded_pictures import prior_grid, spread_rows
+from wiseale.figures.style import Folder
+from wiseale.figures.table_entries import Entry
+from wiseale.figures.table_pictures import traversal
 from wiseale.posterior import PointPosterior, Posterior
 
 MU = torch.tensor(np.random.default_rng(1).normal([0, 5, -2], [1, 0.1, 3], size=(400, 3)), dtype=torch.float32)

@@ -40,7 +40,7 @@ def test_a_difference_is_paired_by_seed_and_has_a_student_interval(comparison):
     assert elbo.values == (-10.0, -9.0)
     _, difference = elbo.differences
     low, high = stats.ttest_rel(ELBO["wise_ale"], ELBO["aevb"]).confidence_interval(0.95)
-    assert np.allclose((difference.low, difference.high), (low, high), atol=1e-3)
+    assert np.allclose((difference.mean, difference.half_width), ((low + high) / 2, (high - low) / 2), atol=1e-3)
     assert difference.n == 3
 
 

@@ -6,25 +6,20 @@ import matplotlib
 import numpy as np
 import pandas as pd
 import pytest
+from docs.pages.figures import weight_sweeps
 from matplotlib.text import Text
 
+from wiseale.experiments.figures import Sandwich, SystemPoint, bound_sandwich, rate_distortion
 from wiseale.figures.column_traversals import TableTraversal, column_traversals
 from wiseale.figures.columns import column_distributions, column_reconstructions
 from wiseale.figures.contact_sheet import contact_sheet
 from wiseale.figures.correlations import correlation_matrices
 from wiseale.figures.curves import training_curves
+from wiseale.figures.decoded import Traversal, image_rows, manifold_grid, mosaic, reconstructions, traversals
 from wiseale.figures.factor import Factor
-from wiseale.figures.image_rows import image_rows
 from wiseale.figures.latent_map import PlaneCodes, latent_map
-from wiseale.figures.manifold import manifold_grid
-from wiseale.figures.mosaic import mosaic
 from wiseale.figures.posteriors import posterior_contours
-from wiseale.figures.rate_distortion import SystemPoint, rate_distortion
-from wiseale.figures.reconstructions import reconstructions
-from wiseale.figures.sandwich import Sandwich, bound_sandwich
 from wiseale.figures.style import line_style, new_figure, point_style, save_figure, wrapped
-from wiseale.figures.traversals import Traversal, traversals
-from wiseale.figures.weight_sweep import weight_sweeps
 from wiseale.training.records import EpochRecord
 
 rng = np.random.default_rng(0)

@@ -13,8 +13,8 @@ from wiseale.cli.options import option_name
 from wiseale.errors import CollapseWarning
 from wiseale.models.collapse import CodeUse, code_use, collapse_message
 from wiseale.posterior import PointPosterior, Posterior
-from wiseale.report.markdown import to_markdown
 from wiseale.report.run import run_document
+from wiseale.report.write import to_markdown
 
 RNG = np.random.default_rng(0)
 TABLE = RNG.normal(size=(300, 2)) @ RNG.normal(size=(2, 6)) + 0.1 * RNG.normal(size=(300, 6))

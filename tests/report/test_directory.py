@@ -10,12 +10,12 @@ from wiseale.cli.display import PlainDisplay
 from wiseale.config import TrainConfig
 from wiseale.errors import RunError
 from wiseale.evaluation.evaluate import evaluate
+from wiseale.evaluation.measures import defined
 from wiseale.experiments import systems as s
 from wiseale.experiments.comparison import Comparison
-from wiseale.experiments.paper.reproduction import keep_request, read_reproduction
-from wiseale.experiments.saved_figure import SavedFigure
-from wiseale.report import directory
-from wiseale.report.definitions import definitions
+from wiseale.figures.style import SavedFigure
+from wiseale.paper.reproduction import keep_request, read_reproduction
+from wiseale.report import comparison as page_of_comparison
 from wiseale.report.how_it_was_run import settings_table, systems_table
 from wiseale.runs.run import start
 
@@ -115,7 +115,7 @@ def test_settings_of_all_runs_are_those_that_all_runs_have(tmp_path):
 
 def test_a_comparison_in_markdown(out, monkeypatch):
     one = [SavedFigure(out / "sine" / "figures" / "a.png", "a picture")]
-    monkeypatch.setattr(directory, "draw_all", lambda figures, results: one)
+    monkeypatch.setattr(page_of_comparison, "draw_all", lambda figures, results: one)
     assert report(out / "sine", "--markdown") == 0
     page = (out / "sine" / "report.md").read_text()
     assert "![a picture](figures/a.png)" in page
@@ -132,7 +132,7 @@ def test_a_run(out, capsys):
     assert "A model that turns each signal of sine into 2 numbers, its code, and back." in page
     assert page.index("Mean codes of") < page.index("<th>MSE</th>")
     shown = json.loads((run / "tables" / "all_measures.json").read_text())
-    assert all(definitions([row["measure"]]) for row in shown)
+    assert all(defined([row["measure"]]) for row in shown)
     assert "<dt>mutual_information</dt>" in page
     assert "docs/measures.md" not in page
     (run / "evaluation.json").rename(run / "elsewhere")

@@ -1,18 +1,14 @@
 """The sentences that begin a run's report: their numbers are those of the evaluation, and nothing else is said."""
 
 import re
-import tomllib
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from wiseale import registry
 from wiseale.config import TrainConfig
 from wiseale.evaluation.record import Evaluation
-from wiseale.experiments.words import data_in_words, objective_in_words
-from wiseale.report import definitions as meanings
-from wiseale.report.definitions import definitions
+from wiseale.figures.words import data_in_words, objective_in_words
 from wiseale.report.in_short import in_short, lead
 from wiseale.runs.record import RunRecord
 from wiseale.training.records import RunFacts
@@ -118,18 +114,3 @@ def test_data_in_words(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "sine").mkdir()
     assert data_in_words("sine") == "sine"
-
-
-def test_definitions_are_those_of_the_document():
-    (found,) = definitions(["rmse:price", "mse_at_mu_phase_quartile_2", "mutual_information", "rmse:mass"])
-    assert [name for name, _ in found.entries] == [
-        *("Notation", "rmse:NAME, rmse_baseline:NAME", "mutual_information", "mse_at_mu_FACTOR_quartile_Q")
-    ]
-    assert all("##" not in text and "`" not in text and "](" not in text for _, text in found.entries)
-    assert definitions(["no such measure"]) == ()
-
-
-def test_an_installed_package_has_the_document():
-    built = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["tool"]["hatch"]["build"]
-    place = Path("wiseale") / meanings._INSTALLED.relative_to(Path(meanings.__file__).parents[1])
-    assert built["targets"]["wheel"]["force-include"] == {"docs/measures.md": place.as_posix()}

@@ -7,8 +7,7 @@ from tests.cli.commands import run
 
 from wiseale.evaluation.encoded import open_run
 from wiseale.evaluation.evaluate import evaluate
-from wiseale.report.run import run_document
-from wiseale.report.strange_cells import MOST_CELLS, strange_cells
+from wiseale.report.run import MOST_CELLS, run_document, strange_cells
 
 N = 120
 

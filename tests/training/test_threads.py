@@ -7,7 +7,7 @@ import torch
 
 from wiseale.config import SettingError, TrainConfig
 from wiseale.data import load_dataset
-from wiseale.experiments.compare import prepare_comparison
+from wiseale.experiments.comparison import prepare_comparison
 from wiseale.platform.machine import cores
 from wiseale.training import threads
 from wiseale.training.plan import resolve

@@ -61,8 +61,7 @@ def command(
 
     from wiseale.cli.job_board import job_board
     from wiseale.cli.present import present
-    from wiseale.experiments.compare import prepare_comparison
-    from wiseale.experiments.comparison import default_workers
+    from wiseale.experiments.comparison import default_workers, prepare_comparison
     from wiseale.processes.engines import open_engine
 
     console = Console()

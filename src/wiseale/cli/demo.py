@@ -33,7 +33,7 @@ def command(out: Path, waves: int, epochs: int, seed: int) -> int:
     from wiseale.cli.job_board import job_board
     from wiseale.cli.present import present
     from wiseale.experiments.comparison import default_workers, summarize
-    from wiseale.experiments.demo import demo_comparison, reading, variance_of_waves
+    from wiseale.experiments.systems import demo_comparison, reading, variance_of_waves
     from wiseale.processes.engines import local_engine
 
     console = Console()

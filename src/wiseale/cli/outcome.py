@@ -42,7 +42,7 @@ def report_outcome(outcome: Outcome, on_rank_0: bool = True) -> int:
 
 def named_pictures(path: Path, dataset: Dataset | None = None) -> str:
     """Draw the standard pictures of a finished run where they are missing, and name them in one line."""
-    from wiseale.experiments.model_pictures import run_pictures
+    from wiseale.figures.model_pictures import run_pictures
 
     try:
         made = run_pictures(path, dataset)

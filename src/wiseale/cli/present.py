@@ -10,9 +10,8 @@ from rich.table import Table
 
 from wiseale.errors import RunError
 from wiseale.experiments.comparison import Comparison, summarize
-from wiseale.experiments.gallery import draw_all
 from wiseale.experiments.jobs import Failure
-from wiseale.report.comparison import comparison_document, main_table
+from wiseale.report.comparison import comparison_page, main_table
 from wiseale.report.document import Table as ReportTable
 from wiseale.report.write import write_report
 
@@ -23,12 +22,9 @@ def present(comparison: Comparison, failures: Sequence[Failure], console: Consol
     if not results:
         reason = failures[0].reason if failures else "nothing was run"
         raise RunError(f"no run of {comparison.out} finished; the first said: {reason}")
-    summary = summarize(results)
     with comparison.report_lock():
-        drawn = draw_all(comparison.out / "figures", results)
-        document = comparison_document(comparison, results, summary, drawn, comparison.unfinished())
-        page = write_report(document, comparison.out)
-    print_table(main_table(summary), console)
+        page = write_report(comparison_page(comparison), comparison.out)
+    print_table(main_table(summarize(results)), console)
     print_failures(failures, console)
     console.print(f"report: {page}", highlight=False, soft_wrap=True)
     return 1 if failures else 0
@@ -36,16 +32,16 @@ def present(comparison: Comparison, failures: Sequence[Failure], console: Consol
 
 def print_table(table: ReportTable, console: Console) -> None:
     """A report's table on the terminal, with as many of its columns as fit; the report has them all."""
-    shown = Table(box=box.SIMPLE_HEAD)
+    grid = Table(box=box.SIMPLE_HEAD)
     room = console.width
     for number, column in enumerate(table.columns):
         room -= 3 + max(len(column), *(len(row[number]) for row in table.rows))
         if room < 0:
             break
-        shown.add_column(column, justify="right" if number else "left", no_wrap=True)
+        grid.add_column(column, justify="right" if number else "left", no_wrap=True)
     for row in table.rows:
-        shown.add_row(*row[: len(shown.columns)])
-    console.print(shown)
+        grid.add_row(*row[: len(grid.columns)])
+    console.print(grid)
 
 
 def print_failures(failures: Sequence[Failure], console: Console) -> None:

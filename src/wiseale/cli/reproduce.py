@@ -10,7 +10,7 @@ import click
 from wiseale import registry
 from wiseale.cli.options import cluster_option, spelled_as_options
 from wiseale.errors import ConfigError
-from wiseale.experiments.paper.scales import SCALES, Scale
+from wiseale.paper.scales import SCALES, Scale
 
 TRAINED = tuple(registry.EXPERIMENTS)
 
@@ -58,14 +58,14 @@ def command(
     from wiseale.cli.job_board import job_board
     from wiseale.cli.present import print_failures
     from wiseale.errors import counted
-    from wiseale.experiments.bounds.toy import has_all_tables, run_toy
     from wiseale.experiments.comparison import default_workers
-    from wiseale.experiments.paper.choice import Choice
-    from wiseale.experiments.paper.reproduction import keep_request, plan_runs, run_experiments
-    from wiseale.experiments.paper.run_rows import read_rows
+    from wiseale.paper.bounds.toy import has_all_tables, run_toy
+    from wiseale.paper.page import reproduction_page
+    from wiseale.paper.plan import Choice, plan_runs
+    from wiseale.paper.reproduction import keep_request, run_experiments
+    from wiseale.paper.rows import read_rows
     from wiseale.platform.locks import exclusive_lock
     from wiseale.processes.engines import open_engine
-    from wiseale.report.directory import reproduction_page
     from wiseale.report.write import write_report
     from wiseale.training.plan import require_logger
 
@@ -77,8 +77,8 @@ def command(
     choice = Choice(only, seeds, tuple(read_rows(known)) if known else ())
     every = plan_runs(names, size, out, data_root).jobs
     if only and every and not plan_runs(names, size, out, data_root, choice=Choice(only, seeds)).jobs:
-        asked = " ".join(f"--only {part!r}" for part in only)
-        raise ConfigError(f"{asked} leaves no run: give a part of a name, such as {every[0].name!r}")
+        parts = " ".join(f"--only {part!r}" for part in only)
+        raise ConfigError(f"{parts} leaves no run: give a part of a name, such as {every[0].name!r}")
     if listed:
         for number, job in enumerate(plan_runs(names, size, out, data_root, choice=choice).jobs, 1):
             console.print(f"{number} {job.name}: {job.next_step}", markup=False)

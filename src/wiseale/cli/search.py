@@ -53,34 +53,28 @@ def command(
 
     from rich.console import Console
 
-    from wiseale.experiments.search.prepare import prepare_search
-    from wiseale.experiments.search.study import Board, Measure, run_search
+    from wiseale.experiments.search.study import Measure, prepare_search, run_search
     from wiseale.report.search import best_trial, search_document
     from wiseale.report.write import write_report
 
     console = Console(highlight=False, soft_wrap=True)
 
-    class Lines(Board):
-        def ended(self, trial: FrozenTrial) -> None:
-            told = {"COMPLETE": f"{measured} {trial.value or 0:.4f}", "PRUNED": "stopped early"}
-            reason = trial.user_attrs.get("reason", "failed")
-            settings = " ".join(
-                f"{name}={value:.4g}" if isinstance(value, float) else f"{name}={value}"
-                for name, value in trial.params.items()
-            )
-            console.print(f"trial {trial.number}: {told.get(trial.state.name, reason)}  ({settings})", markup=False)
+    def print_trial(trial: FrozenTrial) -> None:
+        outcomes = {"COMPLETE": f"{search.measure} {trial.value or 0:.4f}", "PRUNED": "stopped early"}
+        reason = trial.user_attrs.get("reason", "failed")
+        values = trial.params.items()
+        settings = " ".join(f"{k}={v:.4g}" if isinstance(v, float) else f"{k}={v}" for k, v in values)
+        console.print(f"trial {trial.number}: {outcomes.get(trial.state.name, reason)}  ({settings})", markup=False)
 
     with spelled_as_options():
-        asked = cast(Measure | None, measure)
-        search, dataset = prepare_search(base, tuple(given), space, asked, out)
-    measured = search.measure
+        search, dataset = prepare_search(base, tuple(given), space, cast(Measure | None, measure), out)
     with search.shared_data(dataset):
-        signal = run_search(search, trials, Lines())
+        signal = run_search(search, trials, print_trial)
     finished = [trial for trial in search.trials() if trial.state.name == "COMPLETE"]
     if finished:
         page = write_report(search_document(out), out)
         best = best_trial(search, finished)
-        console.print(f"best: trial {best.number}, held-out {measured} {best.value:.4f} ({out / 'best.json'})")
+        console.print(f"best: trial {best.number}, held-out {search.measure} {best.value:.4f} ({out / 'best.json'})")
         console.print(f"report: {page}")
     if signal is not None:
         console.print("interrupted; the same command continues")

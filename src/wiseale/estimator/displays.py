@@ -41,12 +41,10 @@ from wiseale.estimator.inputs import from_torch
 from wiseale.estimator.table_display import decoded_entries, levels_of
 from wiseale.figures.column_traversals import TableTraversal, column_traversals
 from wiseale.figures.columns import Levels, column_reconstructions
+from wiseale.figures.decoded import Traversal, as_pixels, reconstructions, traversals
 from wiseale.figures.factor import Factor
 from wiseale.figures.latent_map import PlaneCodes, add_key, draw_map
-from wiseale.figures.mosaic import as_pixels
-from wiseale.figures.reconstructions import reconstructions
 from wiseale.figures.shown_codes import MAX_UNITS, traversal_codes, widest_units
-from wiseale.figures.traversals import Traversal, traversals
 
 
 class LatentMapDisplay(Display):

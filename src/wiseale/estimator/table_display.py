@@ -9,8 +9,8 @@ import torch
 from wiseale.data.dataset import Rows
 from wiseale.estimator.display import Floats
 from wiseale.evaluation.encoded import Encoded
-from wiseale.experiments.table_entries import column_levels, entries_of_cells, entries_of_codes, table_entries
 from wiseale.figures.columns import Levels, Scale
+from wiseale.figures.table_entries import column_levels, entries_of_cells, entries_of_codes, table_entries
 from wiseale.models.inference import Codec
 
 

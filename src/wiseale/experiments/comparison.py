@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -11,14 +10,16 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from wiseale.config import TrainConfig, from_values
-from wiseale.data import Dataset
+from wiseale.config import SettingError, TrainConfig, from_values
+from wiseale.data import Dataset, load_dataset
 from wiseale.data.shared import shared
 from wiseale.errors import RunError, WiseAleError
 from wiseale.evaluation.record import Evaluation
-from wiseale.experiments.intervals import mean_interval
+from wiseale.experiments.intervals import Estimate, estimate
 from wiseale.experiments.job import Job
 from wiseale.experiments.jobs import Failure, Show, run_jobs
+from wiseale.experiments.roles import ELSEWHERE
+from wiseale.objectives import make_objective
 from wiseale.platform.atomic_files import is_temporary, write_text
 from wiseale.platform.folders import default_data_root
 from wiseale.platform.json_files import parse_table, read_text, record, sealed, unseal
@@ -26,11 +27,11 @@ from wiseale.platform.locks import exclusive_lock
 from wiseale.platform.machine import cores
 from wiseale.processes.engines import Engine
 from wiseale.runs.directory import RunDirectory, read
+from wiseale.training.plan import resolve
 from wiseale.training.records import EpochRecord
 
 COMPARISON = "comparison.json"
 _MOST_SEEDS = 10_000
-_OF_THE_MACHINE = ("data_root", "device", "logger", "checkpoint_every")  # may differ from call to call
 
 
 @dataclass(frozen=True)
@@ -143,7 +144,7 @@ class Comparison:
         return [
             f"{name} is {theirs[name]}, not {value}"
             for name, value in ours.items()
-            if name not in _OF_THE_MACHINE and theirs[name] != value
+            if name not in ELSEWHERE and theirs[name] != value
         ]
 
 
@@ -211,34 +212,6 @@ class Result:
         return self.directory.read_metrics()
 
 
-@dataclass(frozen=True)
-class Estimate:
-    """A mean over seeds and its 95 % Student interval; with one seed, or equal values, there is none."""
-
-    mean: float
-    half_width: float | None
-    n: int
-
-    @property
-    def low(self) -> float:
-        """Lower end; minus infinity where the interval is unknown."""
-        return self.mean - (math.inf if self.half_width is None else self.half_width)
-
-    @property
-    def high(self) -> float:
-        """Upper end; infinity where the interval is unknown."""
-        return self.mean + (math.inf if self.half_width is None else self.half_width)
-
-
-def estimate(values: Sequence[float]) -> Estimate:
-    """Mean and 95 % interval of a measure over seeds."""
-    if len(values) < 2:
-        return Estimate(values[0], None, len(values))
-    interval = mean_interval(values)
-    half_width = interval.high - interval.value
-    return Estimate(interval.value, half_width if math.isfinite(half_width) else None, len(values))
-
-
 Summary = dict[str, dict[str, Estimate]]
 """System name → measure → estimate; measures that are null for a system are absent."""
 
@@ -252,3 +225,26 @@ def summarize(results: Sequence[Result]) -> Summary:
             if value is not None:
                 of_system.setdefault(name, []).append(float(value))
     return {system: {name: estimate(v) for name, v in measures.items()} for system, measures in collected.items()}
+
+
+def prepare_comparison(
+    base: TrainConfig, objectives: Sequence[str], seeds: int, out: Path, evaluate_rows: int
+) -> tuple[Comparison, Dataset]:
+    """The comparison and its data, after everything that can be checked before the first run has been checked.
+
+    Systems and seeds that the directory already has are part of it.
+    """
+    if len(set(objectives)) < len(objectives):
+        raise SettingError("objectives", "names the same system twice")
+    if base.threads == "auto":
+        raise SettingError(
+            "threads", "cannot be measured while runs go on side by side: give a number, or leave it at 1"
+        )
+    for objective in objectives:
+        make_objective(objective)
+    dataset = load_dataset(base.data, Path(base.data_root) if base.data_root else None)
+    resolved = resolve(base, dataset)  # raises where a setting is wrong; each run resolves its own settings again
+    systems = tuple(System(objective, objective) for objective in objectives)
+    length = {"max_epochs": resolved.max_epochs, "patience": resolved.patience}
+    kept = TrainConfig(**{**vars(base), "data": resolved.data, **length})
+    return Comparison(kept, systems, seeds, out, evaluate_rows).with_kept(), dataset

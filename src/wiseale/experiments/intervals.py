@@ -1,4 +1,4 @@
-"""Confidence intervals of differences and ratios between two systems, over seeds."""
+"""Means over seeds, and confidence intervals of differences and ratios between two systems."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from statistics import fmean, variance
 
 from scipy.special import fdtri, stdtrit
+
+MINIMUM_SEEDS = 3  # with fewer, an interval decides nothing
+MOST_SEEDS = 1000
 
 
 @dataclass(frozen=True)
@@ -52,9 +55,6 @@ def _student_interval(value: float, error: float, freedom: float, confidence: fl
     return Interval(value, value - half, value + half)
 
 
-MOST_SEEDS = 1000
-
-
 def seeds_to_decide(samples: Sequence[Sequence[float]], limit: float = 0.0, confidence: float = 0.95) -> int | None:
     """About how many seeds of each system it takes until the interval no longer contains ``limit``.
 
@@ -95,3 +95,30 @@ def spread_ratio_interval(first: Sequence[float], second: Sequence[float], confi
     ratio = spreads[0] / spreads[1]
     low, high = (float(fdtri(*degrees, 0.5 + sign * confidence / 2)) for sign in (1, -1))
     return Interval(math.sqrt(ratio), math.sqrt(ratio / low), math.sqrt(ratio / high))
+
+
+def adjusted_confidence(statements: int) -> float:
+    """Bonferroni: the confidence of each of several intervals so that all hold at once with 95 %.
+
+    >>> adjusted_confidence(1), round(adjusted_confidence(5), 3)
+    (0.95, 0.99)
+    """
+    return 1 - 0.05 / max(1, statements)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean over seeds and its 95 % Student interval; with one seed, or equal values, there is none."""
+
+    mean: float
+    half_width: float | None
+    n: int
+
+
+def estimate(values: Sequence[float]) -> Estimate:
+    """Mean and 95 % interval of a measure over seeds."""
+    if len(values) < 2:
+        return Estimate(values[0], None, len(values))
+    interval = mean_interval(values)
+    half_width = interval.high - interval.value
+    return Estimate(interval.value, half_width if math.isfinite(half_width) else None, len(values))

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from wiseale.experiments.comparison import Estimate
-from wiseale.experiments.words import data_in_words
+from wiseale.experiments.intervals import Estimate
 from wiseale.explorer.contours import RADII, SHARES, Contours, Polylines
 from wiseale.explorer.measures import Measure
 from wiseale.explorer.session import MOST_CODES, PRIOR_DRAWS, Session, ShownRun
+from wiseale.figures.words import data_in_words
 
 _COLOURS = 64  # entries of a colour scale
 

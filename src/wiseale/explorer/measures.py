@@ -8,7 +8,8 @@ from pathlib import Path
 
 from wiseale.errors import WiseAleError
 from wiseale.evaluation.record import Evaluation
-from wiseale.experiments.comparison import COMPARISON, Comparison, Estimate, System, estimate, read_comparison
+from wiseale.experiments.comparison import COMPARISON, Comparison, System, read_comparison
+from wiseale.experiments.intervals import Estimate, estimate
 from wiseale.runs.directory import RunDirectory, read
 
 

@@ -8,8 +8,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from wiseale.figures.columns import Levels
+from wiseale.figures.decoded import Values, as_pixels, mosaic
 from wiseale.figures.level_bars import draw_counts
-from wiseale.figures.mosaic import Values, as_pixels, mosaic
 from wiseale.figures.style import PALETTE, axes_grid, new_figure
 
 

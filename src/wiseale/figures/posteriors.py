@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import EllipseCollection
 from matplotlib.figure import Figure
 
-from wiseale.figures.mosaic import Values
+from wiseale.figures.decoded import Values
 from wiseale.figures.style import PALETTE, SMALL, panels, scale_circle, wrapped
 
 Codes = tuple[Values, Values | None]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -136,3 +137,23 @@ def save_figure(figure: Figure, stem: Path, svg: bool = True) -> Path:
     with matplotlib.rc_context({"svg.hashsalt": "wiseale"}), replacing(stem.with_suffix(".svg")) as temporary:
         figure.savefig(temporary, metadata={"Date": None}, format="svg")  # without the salt, SVG ids are random
     return png
+
+
+@dataclass(frozen=True)
+class SavedFigure:
+    """A figure on disk (a PNG, with an SVG of the same name in reports) and its caption."""
+
+    path: Path
+    caption: str
+
+
+@dataclass(frozen=True)
+class Folder:
+    """Where figures are saved, as PNG and, for reports, as SVG."""
+
+    path: Path
+    svg: bool = True
+
+    def save(self, figure: Figure, name: str, caption: str) -> SavedFigure:
+        """Save a figure under a name."""
+        return SavedFigure(save_figure(figure, self.path / name, svg=self.svg), caption)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from wiseale.experiments.comparison import Estimate
+from wiseale.experiments.intervals import Estimate
 
 _MOST_DECIMALS = 6
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from wiseale.errors import counted
-from wiseale.experiments.comparison import Comparison, Result, Summary
+from wiseale.evaluation.measures import NOTATION, defined
+from wiseale.experiments.comparison import Comparison, Result, Summary, summarize
+from wiseale.experiments.gallery import draw_all
+from wiseale.experiments.intervals import MINIMUM_SEEDS
 from wiseale.experiments.jobs import Failure
-from wiseale.experiments.paper.relations import MINIMUM_SEEDS
-from wiseale.experiments.saved_figure import SavedFigure
-from wiseale.experiments.words import data_in_words
+from wiseale.figures.style import SavedFigure
+from wiseale.figures.words import data_in_words
 from wiseale.models.collapse import collapse_message
 from wiseale.report.cells import estimate_cell
-from wiseale.report.column_quality import column_quality
-from wiseale.report.definitions import definitions
 from wiseale.report.document import Definitions, Document, Paragraph, Picture, Section, Table
 from wiseale.report.how_it_was_run import run_blocks
 
@@ -35,7 +35,11 @@ CODES = {
 
 
 def comparison_sections(
-    comparison: Comparison, results: Sequence[Result], summary: Summary, saved: Sequence[SavedFigure], prefix: str = ""
+    comparison: Comparison,
+    results: Sequence[Result],
+    summary: Summary,
+    pictures: Sequence[SavedFigure],
+    prefix: str = "",
 ) -> tuple[Section, ...]:
     """Results, figures, all measures, and the settings of the runs; ``prefix`` begins every title.
 
@@ -53,21 +57,28 @@ def comparison_sections(
                 *_notes(results),
             ),
         ),
-        Section(f"{prefix}Pictures", tuple(Picture(one.path, one.caption) for one in saved)),
+        Section(f"{prefix}Pictures", tuple(Picture(one.path, one.caption) for one in pictures)),
         Section(f"{prefix}All measures", (full_table(summary, prefix), *meanings)),
         Section(f"{prefix}How it was run", run_blocks(comparison, results, _stem(prefix))),
     )
+
+
+def comparison_page(comparison: Comparison) -> Document:
+    """Draw the figures and assemble the report of what is done of a comparison."""
+    results = comparison.results()
+    pictures = draw_all(comparison.out / "figures", results) if results else []
+    return comparison_document(comparison, results, summarize(results), pictures, comparison.unfinished())
 
 
 def comparison_document(
     comparison: Comparison,
     results: Sequence[Result],
     summary: Summary,
-    saved: Sequence[SavedFigure],
+    pictures: Sequence[SavedFigure],
     unfinished: Sequence[Failure],
 ) -> Document:
     """The report of `wiseale compare`."""
-    sections = comparison_sections(comparison, results, summary, saved)
+    sections = comparison_sections(comparison, results, summary, pictures)
     if unfinished:
         sections = (Section("Unfinished runs", (unfinished_table(unfinished),)), *sections)
     seeds, data = comparison.seeds, data_in_words(comparison.base.data)
@@ -92,10 +103,10 @@ def main_table(summary: Summary) -> Table:
 
 def _table(summary: Summary, measures: dict[str, str], name: str, caption: str = "") -> Table:
     """One row per system; measures that no system has are left out."""
-    shown = {measure: title for measure, title in measures.items() if any(measure in m for m in summary.values())}
+    titles = {measure: title for measure, title in measures.items() if any(measure in m for m in summary.values())}
     seeds = _seeds(summary)
-    rows = tuple((k, *(estimate_cell(m.get(measure), seeds[k]) for measure in shown)) for k, m in summary.items())
-    return Table(name, ("system", *shown.values()), rows, caption)
+    rows = tuple((k, *(estimate_cell(m.get(measure), seeds[k]) for measure in titles)) for k, m in summary.items())
+    return Table(name, ("system", *titles.values()), rows, caption)
 
 
 def _seeds(summary: Summary) -> dict[str, int]:
@@ -117,7 +128,9 @@ def full_table(summary: Summary, prefix: str = "") -> Table:
 
 def measure_definitions(*summaries: Summary) -> tuple[Definitions, ...]:
     """What every measure of these summaries means."""
-    return definitions(name for summary in summaries for measures in summary.values() for name in measures)
+    names = {name for summary in summaries for measures in summary.values() for name in measures}
+    entries = [(measure.name, measure.text) for measure in defined(names)]
+    return (Definitions("What each measure means", (("Notation", NOTATION), *entries)),) if entries else ()
 
 
 def runs_table(results: Sequence[Result], prefix: str = "") -> Table:
@@ -175,3 +188,25 @@ def _stem(title: str) -> str:
     """
     words = "".join(c if c.isalnum() else " " for c in title.lower()).split()
     return "".join(f"{word}_" for word in words)
+
+
+_MEASURES = {"rmse": ("RMSE", "the column's mean"), "accuracy": ("accuracy", "the most frequent level")}
+
+
+def column_quality(summary: Summary, name: str = "columns") -> tuple[Table, ...]:
+    """One row per column: a measure of every system beside the baseline; nothing where there are no such measures."""
+    rows = []
+    for measure, (title, baseline) in _MEASURES.items():
+        names = dict.fromkeys(key for measures in summary.values() for key in measures if key.startswith(f"{measure}:"))
+        for key in names:
+            column = key.removeprefix(f"{measure}:")
+            systems = [estimate_cell(measures.get(key)) for measures in summary.values()]
+            without = next((m[f"{measure}_baseline:{column}"] for m in summary.values() if key in m), None)
+            rows.append((column, title, *systems, f"{estimate_cell(without)} ({baseline})"))
+    if not rows:
+        return ()
+    caption = (
+        "How well each column is reconstructed from the mean code, on rows the models have not seen: RMSE in the "
+        "column's own units (less is better), accuracy of the likeliest level (more is better)."
+    )
+    return (Table(name, ("column", "measure", *summary, "without a model"), tuple(rows), caption),)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 from wiseale.experiments.comparison import Comparison, Result
+from wiseale.experiments.roles import science_settings
 from wiseale.report.document import Block, Commands, Paragraph, Table
 
-_COMMON = (
-    *("data", "network", "likelihood", "latent_dim", "batch_size", "max_epochs", "lr", "lr_schedule", "prior_warmup"),
-    *("max_grad_norm", "patience", "held_out", "precision"),
-)
+_SHOWN_APART = ("objective", "seed")
 _FACTS = ("n_train", "n_held_out", "steps_per_epoch", "x_shape", "standardized")
 
 
@@ -20,11 +18,10 @@ def run_blocks(comparison: Comparison, results: Sequence[Result], name: str = ""
     if not results:
         return (Paragraph("No run has finished."),)
     seed = results[0].seed
-    shown = [result for result in results if result.seed == seed]
     lines = tuple(
         f"wiseale train --config {one.path.relative_to(comparison.out)}/config.json --out again/{one.system.folder}"
-        for one in shown
-        if one.path.is_relative_to(comparison.out)
+        for one in results
+        if one.seed == seed and one.path.is_relative_to(comparison.out)
     )
     environment = asdict(results[0].directory.read_environment())
     return (
@@ -45,11 +42,11 @@ def systems_table(results: Sequence[Result], name: str) -> Table:
     shared, rows = _shared_settings(results), []
     for result in sorted(first.values(), key=results.index):
         record = result.directory.read_record()
-        own = {key: getattr(record.settings, key) for key in _COMMON if key not in shared}
+        own = {key: value for key, value in _settings(result).items() if key not in shared}
         own |= result.system.settings
         weight, parameters = f"{record.facts.prior_weight:.4g}", f"{record.facts.parameters:,}"
-        listed = ", ".join(f"{key} {value}" for key, value in own.items()) or "-"
-        rows.append((result.system.name, record.settings.objective, listed, weight, parameters))
+        words = ", ".join(f"{key} {value}" for key, value in own.items()) or "-"
+        rows.append((result.system.name, record.settings.objective, words, weight, parameters))
     columns = ("system", "objective with all its settings", "settings of its own", "effective weight", "parameters")
     return Table(name, columns, tuple(rows), "What was compared. The prior's effective weight is per observation.")
 
@@ -61,11 +58,17 @@ def settings_table(results: Sequence[Result], name: str) -> Table:
     return Table(name, ("setting", "value"), _pairs(_shared_settings(results) | facts), "Settings of all runs.")
 
 
+def _settings(result: Result) -> dict[str, object]:
+    """The settings of a run that decide its result."""
+    settings = result.directory.read_record().settings
+    return {name: getattr(settings, name) for name in science_settings() if name not in _SHOWN_APART}
+
+
 def _shared_settings(results: Sequence[Result]) -> dict[str, object]:
     """Those with one value in all runs."""
-    every = [vars(result.directory.read_record().settings) for result in results]
-    return {key: every[0][key] for key in _COMMON if all(settings[key] == every[0][key] for settings in every)}
+    every = [_settings(result) for result in results]
+    return {key: value for key, value in every[0].items() if all(settings[key] == value for settings in every)}
 
 
-def _pairs(values: dict[str, object]) -> tuple[tuple[str, str], ...]:
+def _pairs(values: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
     return tuple((key.replace("_", " "), "-" if value is None else str(value)) for key, value in values.items())

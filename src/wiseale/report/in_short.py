@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from wiseale.errors import counted
 from wiseale.evaluation.record import Evaluation
-from wiseale.experiments.words import data_in_words, listed, objective_in_words
+from wiseale.figures.words import data_in_words, listed, objective_in_words
 from wiseale.models.collapse import ENOUGH_ROWS
 from wiseale.runs.record import RunRecord
 
@@ -39,11 +39,11 @@ def in_short(record: RunRecord, evaluation: Evaluation) -> tuple[str, ...]:
     """How well rows are reconstructed from their codes, which units of the code are used, and how sure that is."""
     kind, latent_dim = _KINDS[len(record.facts.x_shape)], record.settings.latent_dim
     assert latent_dim is not None
-    found = [*_columns(evaluation), *_levels(evaluation)] or _values(record, evaluation)
+    sentences = [*_columns(evaluation), *_levels(evaluation)] or _values(record, evaluation)
     if evaluation.n_eval < ENOUGH_ROWS:
         are = "is" if evaluation.n_eval == 1 else "are"
-        found.append(f"{counted(evaluation.n_eval, kind)} {are} few: other ones would give other numbers.")
-    return (*found, *_units(latent_dim, evaluation))
+        sentences.append(f"{counted(evaluation.n_eval, kind)} {are} few: other ones would give other numbers.")
+    return (*sentences, *_units(latent_dim, evaluation))
 
 
 def _columns(evaluation: Evaluation) -> list[str]:
@@ -52,14 +52,14 @@ def _columns(evaluation: Evaluation) -> list[str]:
     if not errors:
         return []
     best = sorted(errors, key=lambda one: one[1] / one[2])
-    shown = errors if len(errors) <= _MOST_COLUMNS else [*best[:2], *best[-2:]]
-    values = listed([f"{column} {_number(error)} ({_number(mean)})" for column, error, mean in shown])
+    examples = errors if len(errors) <= _MOST_COLUMNS else [*best[:2], *best[-2:]]
+    values = listed([f"{column} {_number(error)} ({_number(mean)})" for column, error, mean in examples])
     if len(errors) == 1:
         return [
             f'Reconstructed from the code, the column "{errors[0][0]}" has a root mean squared error of '
             f"{_number(errors[0][1])} ({_number(errors[0][2])} if its mean were always answered)."
         ]
-    which = "" if len(shown) == len(errors) else f", the two best and the two worst of {len(errors)} columns"
+    which = "" if len(examples) == len(errors) else f", the two best and the two worst of {len(errors)} columns"
     share = sorted(1 - (error / mean) ** 2 for _, error, mean in errors)
     middle = (share[(len(share) - 1) // 2] + share[len(share) // 2]) / 2
     return [
@@ -113,13 +113,13 @@ def _units(latent_dim: int, evaluation: Evaluation) -> list[str]:
 
 def _beside_baseline(evaluation: Evaluation, measure: str) -> Sequence[tuple[str, float, float]]:
     """Columns with a measure and what it is without a model."""
-    found = []
+    columns = []
     for name, value in evaluation.measures.items():
         column = name.removeprefix(f"{measure}:")
         baseline = evaluation.measures.get(f"{measure}_baseline:{column}")
         if name != column and value is not None and baseline is not None:
-            found.append((column, value, baseline))
-    return found
+            columns.append((column, value, baseline))
+    return columns
 
 
 def _number(value: float) -> str:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from wiseale.errors import RunError, counted
 from wiseale.experiments.search.space import settings_of_trial
 from wiseale.experiments.search.study import Search, read_search
-from wiseale.experiments.words import data_in_words
-from wiseale.figures.style import save_figure
-from wiseale.figures.trials import trial_figure
+from wiseale.figures.style import line_style, panels, point_style, save_figure
+from wiseale.figures.words import data_in_words
 from wiseale.platform.atomic_files import write_text
 from wiseale.platform.json_files import to_json
 from wiseale.report.document import Block, Commands, Document, Paragraph, Picture, Section, Table
@@ -50,8 +52,8 @@ def best_trial(search: Search, finished: Sequence[FrozenTrial]) -> FrozenTrial:
 
 
 def _best_blocks(search: Search, best: FrozenTrial) -> tuple[Block, ...]:
-    chosen = settings_of_trial(search.base, {name: str(value) for name, value in best.params.items()})
-    given = {name: value for name, value in vars(chosen).items() if value is not None}
+    settings = settings_of_trial(search.base, {name: str(value) for name, value in best.params.items()})
+    given = {name: value for name, value in vars(settings).items() if value is not None}
     write_text(search.out / BEST, to_json(given))
     rows = tuple((name, str(value)) for name, value in best.params.items())
     run = search.run_path(best.number).relative_to(search.out)
@@ -79,8 +81,8 @@ def _influence(search: Search, finished: Sequence[FrozenTrial]) -> list[Block]:
     blocks: list[Block] = [Picture(path, "Every finished trial: in order, and by each setting.")]
     if len(finished) >= 10 and len(varied) > 1 and max(values) > min(values):
         evaluator = optuna.importance.PedAnovaImportanceEvaluator(evaluate_on_local=False)
-        found = optuna.importance.get_param_importances(search.study(), evaluator=evaluator)
-        rows = tuple((name, f"{share:.2f}") for name, share in found.items())
+        shares = optuna.importance.get_param_importances(search.study(), evaluator=evaluator)
+        rows = tuple((name, f"{share:.2f}") for name, share in shares.items())
         caption = "Share of the differences between good and other trials that each setting explains (PED-ANOVA)."
         blocks.append(Table("importance", ("setting", "importance"), rows, caption))
     return blocks
@@ -100,12 +102,45 @@ def _trial_table(search: Search, trials: Sequence[FrozenTrial]) -> Table:
         last = trial.value if trial.value is not None else None
         epochs = str(max(trial.intermediate_values, default=0))
         note = str(trial.user_attrs.get("reason", ""))
-        shown = "" if last is None or trial.state.name != "COMPLETE" else f"{last:.4f}"
+        value = "" if last is None or trial.state.name != "COMPLETE" else f"{last:.4f}"
         settings = tuple(_shown(trial.params.get(name, "")) for name in varied)
-        rows.append((str(trial.number), _STATES.get(trial.state.name, ""), shown, epochs, *settings, note))
+        rows.append((str(trial.number), _STATES.get(trial.state.name, ""), value, epochs, *settings, note))
     columns = ("trial", "state", f"held-out {search.measure}", "epochs", *varied, "note")
     return Table("trials", columns, tuple(rows), "A trial stopped early was behind the median of the others.")
 
 
 def _shown(value: object) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def trial_figure(
+    values: Sequence[float], settings: Mapping[str, Sequence[float | str]], measure: str, larger_is_better: bool
+) -> Figure:
+    """A panel with the trials in order and the best so far, then one per setting; all sequences have one length."""
+    figure, panel = panels(1 + len(settings), 3, 2.9, 2.6)
+    first, *others = panel
+    best, sofar = [], None
+    for value in values:
+        sofar = value if sofar is None else max(sofar, value) if larger_is_better else min(sofar, value)
+        best.append(sofar)
+    colour, marker = point_style(0)
+    first.plot(range(1, len(values) + 1), values, marker, color=colour, markersize=4, alpha=0.7, label="trial")
+    first.step(range(1, len(values) + 1), best, color=line_style(1)[0], where="post", label="best so far")
+    first.set_xlabel("finished trial")
+    first.legend(fontsize=8)
+    first.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+    for (name, setting), ax in zip(settings.items(), others, strict=True):
+        numbers = [value for value in setting if isinstance(value, int | float)]
+        if len(numbers) == len(setting):
+            ax.plot(numbers, values, marker, color=colour, markersize=4, alpha=0.7)
+            if min(numbers) > 0 and max(numbers) >= 10 * min(numbers):
+                ax.set_xscale("log")
+        else:
+            words = sorted({str(value) for value in setting}, key=lambda word: (len(word), word))
+            ax.plot([words.index(str(v)) for v in setting], values, marker, color=colour, markersize=4, alpha=0.7)
+            ax.set_xticks(range(len(words)), words)
+        ax.set_xlabel(name)
+    for ax in panel:
+        ax.grid(alpha=0.25)
+    first.set_title(f"held-out {measure} (nats)", fontsize=10)
+    return figure

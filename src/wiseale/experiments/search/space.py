@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from wiseale import config
 from wiseale.config import SettingError, TrainConfig
+from wiseale.experiments.roles import SPECS, searched_settings
 from wiseale.registry import did_you_mean
 
 if TYPE_CHECKING:
@@ -16,12 +17,6 @@ if TYPE_CHECKING:
 
 DEFAULT = ("lr=1e-4..5e-3", "batch_size=32|64|128|256", "latent_dim=2|4|8|16")
 """Searched unless the setting is given."""
-
-_SPECS = ("objective", "network", "likelihood", "lr_schedule")
-_NOT_SEARCHED = (
-    *("data", "columns", "missing", "unseen", "data_root", "held_out", "held_out_most"),
-    *("seed", "processes", "threads", "device", "logger", "figures", "checkpoint_every", "init_from"),
-)
 
 
 @dataclass(frozen=True)
@@ -51,7 +46,7 @@ class Varied:
 
 def parse_space(texts: Sequence[str]) -> tuple[Varied, ...]:
     """Read ``lr=1e-4..1e-2`` (a range) and ``batch_size=32|64`` (a list); an error names what cannot be searched."""
-    found: dict[str, Varied] = {}
+    varied: dict[str, Varied] = {}
     for text in texts:
         name, _, values = text.partition("=")
         name = name.strip().replace("-", "_")
@@ -63,13 +58,13 @@ def parse_space(texts: Sequence[str]) -> tuple[Varied, ...]:
             ends = [config.convert("space", end, float) for end in (low, high)]
             if not ends[0] < ends[1]:
                 raise SettingError("space", f"{text!r}: the range must go from the smaller number to the larger")
-            found[name] = Varied(name, low, high)
+            varied[name] = Varied(name, low, high)
         else:
-            found[name] = Varied(name, choices=tuple(value.strip() for value in values.split("|")))
-    return tuple(found.values())
+            varied[name] = Varied(name, choices=tuple(value.strip() for value in values.split("|")))
+    return tuple(varied.values())
 
 
-def default_space(base: TrainConfig, given: Sequence[str]) -> tuple[Varied, ...]:
+def default_space(given: Sequence[str]) -> tuple[Varied, ...]:
     """The settings searched where the user named none: those of :data:`DEFAULT` that were not given."""
     return tuple(varied for varied in parse_space(DEFAULT) if varied.name not in given)
 
@@ -93,7 +88,7 @@ def settings_of_trial(base: TrainConfig, values: Mapping[str, str]) -> TrainConf
 
 def _require_known(name: str) -> None:
     option, dot, _ = name.partition(".")
-    known = [item.name for item in dataclasses.fields(TrainConfig) if item.name not in _NOT_SEARCHED]
-    if option not in known or (dot and option not in _SPECS):
-        near = did_you_mean(option, known)
-        raise SettingError("space", f"{name!r} cannot be searched{near} (known: {', '.join(known)}, objective.KEY, …)")
+    names = searched_settings()
+    if option not in names or (dot and option not in SPECS):
+        near = did_you_mean(option, names)
+        raise SettingError("space", f"{name!r} cannot be searched{near} (known: {', '.join(names)}, objective.KEY, …)")

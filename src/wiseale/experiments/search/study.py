@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -30,6 +30,13 @@ from wiseale.training.records import TimedEpochRecord
 if TYPE_CHECKING:
     from optuna import Study, Trial
     from optuna.trial import FrozenTrial
+from dataclasses import replace
+
+from wiseale.config import SettingError
+from wiseale.data import load_dataset
+from wiseale.experiments.search.space import default_space, parse_space
+from wiseale.objectives import make_objective
+from wiseale.training.plan import resolve
 
 Measure = Literal["elbo", "reconstruction", "loss"]
 
@@ -132,18 +139,8 @@ def read_search(out: Path) -> Search:
     return Search(base, request.space, request.measure, out)
 
 
-class Board:
-    """Told about every trial; the base shows nothing."""
-
-    def epoch(self, number: int, epoch: int, value: float) -> None:
-        """An epoch of a trial ended with this held-out measure."""
-
-    def ended(self, trial: FrozenTrial) -> None:
-        """A trial ended."""
-
-
-def run_search(search: Search, trials: int, board: Board) -> int | None:
-    """Make trials until there are so many; returns the signal that interrupted, if one did.
+def run_search(search: Search, trials: int, ended: Callable[[FrozenTrial], None]) -> int | None:
+    """Make trials until there are so many, each given to ``ended``; returns the signal that interrupted, if one did.
 
     A trial that a kill or an interruption left unfinished is resumed where it stopped. Several processes may work on
     one directory at the same time.
@@ -155,15 +152,14 @@ def run_search(search: Search, trials: int, board: Board) -> int | None:
         with _next_trial(search, study, trials) as trial:
             if trial is None:
                 return None
-            watcher = _Watcher(search, trial, board)
-            signal = _run_trial(search, study, trial, watcher)
+            signal = _run_trial(search, study, trial)
             if signal is not None:
                 return signal
-            ended = study.get_trials(deepcopy=False)[trial.number]
-            board.ended(ended)
-            failures = failures + 1 if ended.state.name == "FAIL" else 0
+            result = study.get_trials(deepcopy=False)[trial.number]
+            ended(result)
+            failures = failures + 1 if result.state.name == "FAIL" else 0
             if failures == _MOST_FAILURES and not any(t.state.name == "COMPLETE" for t in study.trials):
-                raise RunError(f"{failures} trials failed in a row, the last one: {ended.user_attrs.get('reason')}")
+                raise RunError(f"{failures} trials failed in a row, the last one: {result.user_attrs.get('reason')}")
 
 
 @contextmanager
@@ -172,44 +168,42 @@ def _next_trial(search: Search, study: Study, most: int) -> Iterator[Trial | Non
     import optuna
     from optuna.trial import TrialState
 
-    with exclusive_lock(search.out, wait=True):
-        lock, chosen = None, None
-        known = study.get_trials(deepcopy=False)
-        for unfinished in (trial for trial in known if trial.state == TrialState.RUNNING):
-            lock = _lock_of(search, unfinished.number)
-            try:
-                lock.__enter__()
-            except BlockingIOError:
-                lock = None
-                continue
-            chosen = optuna.Trial(study, unfinished._trial_id)
-            break
-        if chosen is None and len(known) < most:
-            # A sampler for each trial, seeded by its number: a search that is continued proposes what it would have.
-            seed = int(np.random.SeedSequence([search.base.seed, len(known)]).generate_state(1)[0])
-            study.sampler = optuna.samplers.TPESampler(seed=seed)
-            chosen = study.ask()
-            lock = _lock_of(search, chosen.number)
-            lock.__enter__()
-    try:
-        yield chosen
-    finally:
-        if lock is not None:
-            lock.__exit__(None, None, None)
+    with ExitStack() as lock:
+        with exclusive_lock(search.out, wait=True):
+            trials = study.get_trials(deepcopy=False)
+            for unfinished in (trial for trial in trials if trial.state == TrialState.RUNNING):
+                with suppress(BlockingIOError):
+                    lock.enter_context(_lock_of(search, unfinished.number))
+                    trial: Trial | None = optuna.Trial(study, unfinished._trial_id)
+                    break
+            else:
+                trial = _new_trial(search, study) if len(trials) < most else None
+                if trial is not None:
+                    lock.enter_context(_lock_of(search, trial.number))
+        yield trial
 
 
-def _lock_of(search: Search, number: int) -> Any:
+def _new_trial(search: Search, study: Study) -> Trial:
+    """Each trial has a sampler seeded by its number: a search that is continued proposes what it would have."""
+    import optuna
+
+    seed = int(np.random.SeedSequence([search.base.seed, len(study.get_trials(deepcopy=False))]).generate_state(1)[0])
+    study.sampler = optuna.samplers.TPESampler(seed=seed)
+    return study.ask()
+
+
+def _lock_of(search: Search, number: int) -> AbstractContextManager[None]:
     folder = search.run_path(number).parent
     folder.mkdir(parents=True, exist_ok=True)
     return exclusive_lock(folder, wait=False)
 
 
-def _run_trial(search: Search, study: Study, trial: Trial, watcher: _Watcher) -> int | None:
+def _run_trial(search: Search, study: Study, trial: Trial) -> int | None:
     """Train to the end, to a failure, or until it is stopped as unpromising; the signal if one interrupted."""
     import optuna
     from optuna.trial import TrialState
 
-    path = search.run_path(trial.number)
+    path, watcher = search.run_path(trial.number), _Watcher(search.measure, trial)
     run = RunDirectory(path)
     try:
         settings = settings_of_trial(search.base, {v.name: v.suggest(trial) for v in search.space})
@@ -229,10 +223,9 @@ def _run_trial(search: Search, study: Study, trial: Trial, watcher: _Watcher) ->
 class _Watcher:
     """The display of a trial's run: reports the held-out measure of each epoch, stops a trial that lags behind."""
 
-    def __init__(self, search: Search, trial: Trial, board: Board) -> None:
-        self._search = search
+    def __init__(self, measure: Measure, trial: Trial) -> None:
+        self._measure = measure
         self._trial = trial
-        self._board = board
         self._warmup = 0.0  # epochs
 
     def loading(self, done: int, total: int) -> None:
@@ -247,12 +240,33 @@ class _Watcher:
 
     def epoch(self, record: TimedEpochRecord) -> None:
         """Report the measure of an epoch on which it was taken."""
-        value = (record.held_out or {}).get(self._search.measure)
+        value = (record.held_out or {}).get(self._measure)
         if value is None:
             return
         import optuna
 
         self._trial.report(value, record.epoch)
-        self._board.epoch(self._trial.number, record.epoch, value)
         if record.epoch > self._warmup and self._trial.should_prune():
             raise optuna.TrialPruned
+
+
+def prepare_search(
+    base: TrainConfig, given: Sequence[str], space: Sequence[str], measure: Measure | None, out: Path
+) -> tuple[Search, Dataset]:
+    """The search and its data."""
+    varied = parse_space(space) if space else default_space(given)
+    if not varied:
+        raise SettingError("space", "is empty: every setting that is searched by default was given")
+    for one in varied:
+        if one.name in given:
+            raise SettingError("space", f"searches {one.name}, which is also given: leave one of them out")
+    stochastic = make_objective(base.objective).stochastic
+    if measure == "elbo" and not stochastic:
+        raise SettingError("measure", f"elbo: {base.objective} has a deterministic encoder and no ELBO")
+    target: Measure = measure or ("elbo" if stochastic else "reconstruction")
+    dataset = load_dataset(base.data, Path(base.data_root) if base.data_root else None)
+    first = {one.name: one.choices[0] if one.choices else one.low for one in varied}
+    resolved = resolve(settings_of_trial(base, first), dataset)  # raises where a setting is wrong
+    if resolved.held_out == 0:
+        raise SettingError("held_out", "must be above 0: trials are judged on held-out rows")
+    return Search(replace(base, data=resolved.data), varied, target, out), dataset

@@ -1,0 +1,1 @@
+"""Writes the pages, tables and figures of the documentation that are computed from data kept beside them."""
