@@ -59,7 +59,7 @@ MUTATIONS = (
     Mutation("JSON: depth", "platform/json_files.py", "except RecursionError:", "except KeyError:", JSON),
     Mutation("JSON: types", "platform/json_files.py", "return type(value) is hint", "return True", JSON),
     Mutation("JSON: booleans", "platform/json_files.py", "if type(value) is int and", "if isinstance(value, int) and", f"{JSON} {STRANGE}"),
-    Mutation("JSON: seal", "platform/json_files.py", "if _SEAL in values and", "if False and", JSON),
+    Mutation("JSON: seal", "platform/json_files.py", "if values.get(_SEAL) !=", "if False and 0 !=", JSON),
     Mutation("JSON: pipes", "platform/json_files.py", "if not stat.S_ISREG(os.stat(path).st_mode):", "if False:", f"{JSON} {PACK}"),
     Mutation("resume: experiment", "runs/history.py", "if _experiment(record) != self.experiment:", "if False:", HISTORY),
     Mutation("resume: initial model", "runs/run.py", "if digest is not None and", "if False and", HISTORY),
@@ -83,7 +83,7 @@ MUTATIONS = (
     Mutation("power: nothing synced", "platform/atomic_files.py", "os.fsync(descriptor)", "pass", "tests/test_torture.py -k power"),
     Mutation("power: removal before sync", "platform/atomic_files.py", "        return source\n", "        shutil.rmtree(source)\n        return None\n", "tests/test_torture.py -k power"),
     Mutation("saving: copies", "runs/checkpoint.py", "tensor.detach().cpu().clone() for", "tensor.detach().cpu() for", "tests/runs/test_background.py"),
-    Mutation("threads: sleep", "platform/waiting_threads.py", '= "PASSIVE"', '= "ACTIVE"', "tests/platform/test_waiting_threads.py"),
+    Mutation("threads: sleep", "platform/machine.py", '= "PASSIVE"', '= "ACTIVE"', "tests/platform/test_waiting_threads.py"),
     Mutation("names: folder hides dataset", "data/__init__.py", "return name not in registry.DATASETS and", "return", "tests/data/test_naming.py"),
 )  # fmt: skip
 

@@ -24,10 +24,9 @@ def present(comparison: Comparison, failures: Sequence[Failure], console: Consol
         reason = failures[0].reason if failures else "nothing was run"
         raise RunError(f"no run of {comparison.out} finished; the first said: {reason}")
     summary = summarize(results)
-    with comparison.report_lock():
-        drawn = draw_all(comparison.out / "figures", results)
-        document = comparison_document(comparison, results, summary, drawn, comparison.unfinished())
-        page = write_report(document, comparison.out)
+    drawn = draw_all(comparison.out / "figures", results)
+    document = comparison_document(comparison, results, summary, drawn, comparison.unfinished())
+    page = write_report(document, comparison.out)
     print_table(main_table(summary), console)
     print_failures(failures, console)
     console.print(f"report: {page}", highlight=False, soft_wrap=True)

@@ -44,8 +44,8 @@ def command(
 ) -> int:
     """Run the paper's experiments with their controls, judge its claims, and write a report.
 
-    Called again, it does only what is missing; called by several machines on one shared directory, they share the runs.
-    The runs that decide most come first; --only, --seeds and --known choose others, and --list shows which. After the
+    Called again, it does only what is missing. One process at a time works in DIR. The runs that decide most come
+    first; --only, --seeds and --known choose others, and --list shows which. After the
     runs of `all` comes the analysis of the bounds, which is `toy` alone, unless DIR has it or --only chooses runs.
 
     smoke: minutes for all, a rehearsal; small: about a quarter of an hour each on two cores; paper: the published
@@ -63,7 +63,7 @@ def command(
     from wiseale.experiments.paper.choice import Choice
     from wiseale.experiments.paper.reproduction import keep_request, plan_runs, run_experiments
     from wiseale.experiments.paper.run_rows import read_rows
-    from wiseale.platform.locks import exclusive_lock
+    from wiseale.platform.locks import exclusive_lock, reserved
     from wiseale.processes.engines import open_engine
     from wiseale.report.directory import reproduction_page
     from wiseale.report.write import write_report
@@ -88,6 +88,7 @@ def command(
     if names:
         console.print(f"{', '.join(names)}: scale {scale}", style="bold")
     with (
+        reserved(out),
         spelled_as_options(),
         open_engine(cluster, workers or default_workers()) as engine,
         job_board(console) as board,
