@@ -105,10 +105,11 @@ def test_a_cut_cable_ends_the_others_and_a_restart_resumes_exactly(hosts, tmp_pa
         psutil.wait_procs(workers, 2 * EXCHANGE_SECONDS)
         assert time.monotonic() - start < EXCHANGE_SECONDS + 30
         outputs = [rank.communicate(timeout=120)[0] for rank in ranks[:2]]
-        lines = [line for output in outputs for line in output.splitlines() if line.startswith("wiseale: error: ")]
-        assert len(lines) == 1, lines
-        assert f"of 3 lost the others: one was cut off or has stopped {EXCHANGE_SECONDS} s ago" in lines[0]
-        assert "wiseale resume" in lines[0]
+        lines = [[x for x in output.splitlines() if x.startswith("wiseale: error: ")] for output in outputs]
+        assert {len(of_machine) for of_machine in lines} in ({1}, {0, 1})  # one that cannot ask the store reports too
+        for line in (line for of_machine in lines for line in of_machine):
+            assert f"lost the others: one was cut off or has stopped {EXCHANGE_SECONDS} s ago" in line
+            assert "wiseale resume" in line
     finally:
         end(ranks)
     assert 20 <= newest_step(run) < 60 * (570 // 12)

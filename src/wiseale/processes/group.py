@@ -6,7 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 
 import torch
@@ -53,7 +53,10 @@ class Group:
         dist.barrier(group=loading)
 
     def should_report(self) -> bool:
-        """True on the first rank that asks, so that an error is reported once; rank 0 has a head start."""
+        """True on the first rank that asks, so that an error is reported once; rank 0 has a head start.
+
+        Where the store cannot be reached any more, on the first rank of each machine.
+        """
         if self._store is None:
             return True
         if not self._world.is_rank_0:
@@ -61,15 +64,13 @@ class Group:
         store, count = self._store, list[int]()
 
         def ask() -> None:
-            try:
+            with suppress(RuntimeError):  # the store went down with its owner
                 count.append(store.add("reported", 1))
-            except RuntimeError:  # the store went down with its owner
-                count.append(1)
 
         question = threading.Thread(target=ask, daemon=True)
         question.start()
         question.join(_STORE_SECONDS)
-        return count in ([], [1])
+        return count == [1] if count else not self._world.local_rank
 
 
 @contextmanager
