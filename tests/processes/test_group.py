@@ -23,7 +23,7 @@ RANK = """if True:
     from wiseale.processes import group
     from wiseale.processes.world import from_environment
 
-    group.EXCHANGE_SECONDS = 2
+    group.EXCHANGE_SECONDS = 4
     world, loading, stopped = from_environment(), float(sys.argv[1]), float(sys.argv[2])
     try:
         with group.process_group(world, "cpu") as ranks:
@@ -65,13 +65,13 @@ def two_ranks(folder, loading, stopped):
 
 @pytest.mark.long
 def test_loading_may_take_longer_than_an_exchange(tmp_path):
-    assert two_ranks(tmp_path, loading=5, stopped=0) == ["2", "2"]
+    assert two_ranks(tmp_path, loading=9, stopped=0) == ["2", "2"]
 
 
 @pytest.mark.long
 def test_a_rank_that_stops_ends_the_others_after_the_time_of_an_exchange(tmp_path):
-    first, second = two_ranks(tmp_path, loading=0, stopped=6)
-    assert first.startswith("RunError rank 0 of 2 lost the others: one was cut off or has stopped 2 s ago")
+    first, second = two_ranks(tmp_path, loading=0, stopped=10)
+    assert first.startswith("RunError rank 0 of 2 lost the others: one was cut off or has stopped 4 s ago")
     assert "wiseale resume" in first
     assert second.startswith("ReportedByAnotherRankError")
 
