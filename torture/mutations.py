@@ -37,6 +37,7 @@ TRUST, HISTORY, STRANGE = (
 )
 PACK, FAULTS, FILES = "tests/data/test_pack.py", "tests/cli/test_faults.py", "tests/platform/test_atomic_files.py"
 JSON = "tests/platform/test_json_files.py"
+LOCKS, ENGINES = "tests/platform/test_locks.py", "tests/experiments/test_engines.py"
 
 MUTATIONS = (
     Mutation("library: checksum", "kernels/trust.py", "return private and _record", "return private or _record", TRUST),
@@ -58,7 +59,7 @@ MUTATIONS = (
     Mutation("JSON: depth", "platform/json_files.py", "except RecursionError:", "except KeyError:", JSON),
     Mutation("JSON: types", "platform/json_files.py", "return type(value) is hint", "return True", JSON),
     Mutation("JSON: booleans", "platform/json_files.py", "if type(value) is int and", "if isinstance(value, int) and", f"{JSON} {STRANGE}"),
-    Mutation("JSON: seal", "platform/json_files.py", "if _SEAL in values and", "if False and", JSON),
+    Mutation("JSON: seal", "platform/json_files.py", "if values.get(_SEAL) !=", "if False and 0 !=", JSON),
     Mutation("JSON: pipes", "platform/json_files.py", "if not stat.S_ISREG(os.stat(path).st_mode):", "if False:", f"{JSON} {PACK}"),
     Mutation("resume: experiment", "runs/history.py", "if _experiment(record) != self.experiment:", "if False:", HISTORY),
     Mutation("resume: initial model", "runs/run.py", "if digest is not None and", "if False and", HISTORY),
@@ -82,7 +83,17 @@ MUTATIONS = (
     Mutation("power: nothing synced", "platform/atomic_files.py", "os.fsync(descriptor)", "pass", "tests/test_torture.py -k power"),
     Mutation("power: removal before sync", "platform/atomic_files.py", "        return source\n", "        shutil.rmtree(source)\n        return None\n", "tests/test_torture.py -k power"),
     Mutation("saving: copies", "runs/checkpoint.py", "tensor.detach().cpu().clone() for", "tensor.detach().cpu() for", "tests/runs/test_background.py"),
-    Mutation("threads: sleep", "platform/waiting_threads.py", '= "PASSIVE"', '= "ACTIVE"', "tests/platform/test_waiting_threads.py"),
+    Mutation("threads: sleep", "platform/machine.py", '= "PASSIVE"', '= "ACTIVE"', "tests/platform/test_waiting_threads.py"),
+    Mutation("locks: seconds", "platform/locks.py", "if isinstance(wait, bool) else wait", "if wait else 0", LOCKS),
+    Mutation("locks: no locks", "platform/locks.py", "if error.errno in _WITHOUT_LOCKS:", "if False:", LOCKS),
+    Mutation("locks: one comparison", "experiments/comparison.py", "with reserved(self.out) if part is None else nullcontext():", "with nullcontext():", ENGINES),
+    Mutation("locks: array", "experiments/comparison.py", "with reserved(self.out) if part is None else nullcontext():", "with reserved(self.out):", ENGINES),
+    Mutation("jobs: still saving", "experiments/job.py", "wait=_SAVING_SECONDS)", "wait=False)", ENGINES),
+    Mutation("jobs: array", "cli/job_array.py", "work[self.number - 1 ::", "work[self.number ::", ENGINES),
+    Mutation("archive: leftovers", "models/archive.py", 'clear_leftovers(shard.out.parent, f".{shard.out.name}.")', "pass", "tests/models/test_archive.py"),
+    Mutation("ranks: loading", "processes/group.py", "dist.barrier(group=loading)", "pass", "tests/processes/test_group.py"),
+    Mutation("ranks: silent rank", "processes/group.py", 'died = "Timed out" not in str(error)', "died = True", "tests/processes/test_group.py"),
+    Mutation("ranks: lost store", "processes/group.py", "question.join(_STORE_SECONDS)", "question.join(60)", "tests/processes/test_group.py"),
     Mutation("names: folder hides dataset", "data/__init__.py", "return name not in registry.DATASETS and", "return", "tests/data/test_naming.py"),
 )  # fmt: skip
 

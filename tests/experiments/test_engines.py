@@ -1,4 +1,4 @@
-"""Comparisons on a Dask cluster, and several processes that share the runs of one comparison."""
+"""Comparisons on a Dask cluster and in a job array; one process at a time in a directory."""
 
 import os
 import re
@@ -13,12 +13,13 @@ import psutil
 import pytest
 from tests.cli.commands import run
 
+from wiseale.cli.job_array import ArrayTask
 from wiseale.config import TrainConfig
-from wiseale.experiments import job_work
-from wiseale.experiments.job import Job
-from wiseale.experiments.job_work import Caller, do_job
+from wiseale.errors import ConfigError
+from wiseale.experiments import job as job_module
+from wiseale.experiments.job import Caller, Job, do_job
 from wiseale.experiments.jobs import run_jobs
-from wiseale.platform.locks import exclusive_lock
+from wiseale.platform.locks import reserved
 from wiseale.processes.engines import local_engine, open_engine
 from wiseale.runs.directory import RunDirectory
 
@@ -28,83 +29,106 @@ TINY = [
 ]
 
 
+HOLD = """if True:
+    import sys, time
+    from pathlib import Path
+    from wiseale.platform.locks import exclusive_lock
+    with exclusive_lock(Path(sys.argv[1]), wait=False):
+        print("held", flush=True)
+        time.sleep(0.7)
+"""
+
+
 def job(out: Path) -> Job:
     return Job(out.name, TrainConfig(data="sine"), out)
 
 
 @pytest.fixture
-def stand_in(monkeypatch):
-    """Commands that write a job's files in place of training, slowly enough to meet; the arguments of each are kept."""
+def commands(monkeypatch):
+    """Commands that write a job's files in place of training; the job and the first argument of each are kept."""
     calls = []
 
     def pretend(job, arguments, stop, caller):
         calls.append((job.name, arguments[0]))
         job.log_command(arguments)
-        time.sleep(0.05)
         RunDirectory(job.out).model.mkdir(parents=True, exist_ok=True)
         if arguments[0] == "evaluate":
             RunDirectory(job.out).evaluation.write_text("{}")
         return 0
 
-    monkeypatch.setattr(job_work, "_run", pretend)
+    monkeypatch.setattr(job_module, "_run", pretend)
     return calls
 
 
-def test_callers_that_share_a_directory_do_each_job_once_and_end_together(tmp_path, stand_in, monkeypatch):
-    """Four callers at once; signals cannot be handled in threads."""
-    monkeypatch.setattr("wiseale.experiments.jobs.signal.signal", lambda number, handler: None)
-    jobs = [job(tmp_path / f"run-{number}") for number in range(12)]
-    failures = []
-
-    def call():
-        with local_engine(2) as engine:
-            failures.extend(run_jobs(jobs, engine, lambda jobs: None))
-            assert all(one.next_step == "done" for one in jobs)  # also those that others did
-
-    callers = [threading.Thread(target=call) for _ in range(4)]
-    for caller in callers:
-        caller.start()
-    for caller in callers:
-        caller.join(60)
-    assert failures == []
-    assert sorted(stand_in) == sorted((one.name, step) for one in jobs for step in ("train", "evaluate"))
-
-
-def test_a_job_whose_holder_gives_up_is_done_here(tmp_path, stand_in):
+def test_each_job_is_done_once_and_what_is_missing_by_the_next_call(tmp_path, commands):
+    jobs = [job(tmp_path / f"run-{number}") for number in range(6)]
     states = []
-    held = exclusive_lock(job(tmp_path / "run").lock, wait=False)
-    held.__enter__()
-
-    def give_up_when_seen(shown):
-        states.append(shown[0][1])
-        if states[-1] == "taken" and "taken" not in states[:-1]:
-            held.__exit__(None, None, None)
-
-    with local_engine(1) as engine:
-        assert run_jobs([job(tmp_path / "run")], engine, give_up_when_seen) == []
-    assert "taken" in states
-    assert states[-1] == "done"
-    assert [step for _, step in stand_in] == ["train", "evaluate"]
+    with local_engine(2) as engine:
+        assert run_jobs(jobs[:4], engine, lambda jobs: None) == []
+    with local_engine(2) as engine:
+        assert run_jobs(jobs, engine, lambda jobs: states.append([state for _, state in jobs])) == []
+    assert sorted(commands) == sorted((one.name, step) for one in jobs for step in ("train", "evaluate"))
+    assert states[-1] == ["done"] * 6
 
 
-def test_one_job_that_another_holds_is_left_to_it(tmp_path, stand_in):
-    with local_engine(1) as engine, exclusive_lock(job(tmp_path / "run").lock, wait=False):
-        assert run_jobs([job(tmp_path / "run")], engine, lambda jobs: None, wait_for_others=False) == []
-    assert stand_in == []
+def test_the_tasks_of_an_array_do_every_job_once(tmp_path, capsys, commands):
+    out = tmp_path / "c"
+    for task, runs in (("1/2", 2), ("2/2", 1), ("1/2", 2)):
+        code, printed, _ = run(capsys, "compare", *TINY, "--seeds", 3, "--out", out, "--job", task)
+        assert (code, f"{runs} of {runs} runs done" in printed) == (0, True)
+    assert sorted(commands) == sorted(
+        (f"aevb, seed {seed}", step) for seed in range(3) for step in ("train", "evaluate")
+    )
+    assert not (out / "report.html").exists()
 
 
-def test_a_run_that_somebody_resumes_by_hand_is_taken(tmp_path, stand_in, monkeypatch):
-    monkeypatch.setattr(job_work, "_SAVING_SECONDS", 1.0)
+def test_a_run_that_somebody_resumes_by_hand_is_left_to_them(tmp_path, commands, monkeypatch):
+    monkeypatch.setattr(job_module, "_SAVING_SECONDS", 0.3)
     (tmp_path / "run").mkdir()
     with RunDirectory(tmp_path / "run").locked():
-        ended = do_job(job(tmp_path / "run"), threading.Event(), Caller({}, tmp_path))
-    assert (ended.state, stand_in) == ("taken", [])
+        ending = do_job(job(tmp_path / "run"), threading.Event(), Caller({}, tmp_path))
+    assert (ending.state, commands) == ("failed", [])
+    assert "in use by another process" in ending.reason
+
+
+def test_a_run_whose_process_is_still_saving_is_waited_for(tmp_path, commands):
+    (tmp_path / "run").mkdir()
+    held = subprocess.Popen([sys.executable, "-c", HOLD, str(tmp_path / "run")], stdout=subprocess.PIPE, text=True)
+    with held:
+        assert held.stdout.readline() == "held\n"
+        assert do_job(job(tmp_path / "run"), threading.Event(), Caller({}, tmp_path)).state == "done"
+
+
+def test_a_second_process_is_refused(tmp_path, capsys, commands):
+    out = tmp_path / "c"
+    assert run(capsys, "compare", *TINY, "--out", out, "--job", "1")[0] == 0
+    with reserved(out):
+        code, _, error = run(capsys, "compare", *TINY, "--out", out)
+        assert (code, f"{out} is in use by another process" in error) == (2, True)
+        assert run(capsys, "compare", *TINY, "--out", out, "--job", "2")[0] == 0  # tasks of an array are many
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 7, 20])
+def test_parts_of_an_array_cover_the_work_once(count):
+    parts = [ArrayTask(number, count).part(range(7), "runs") for number in range(1, count + 1)]
+    assert sorted(one for part in parts for one in part) == list(range(7))
+    assert max(map(len, parts)) - min(map(len, parts)) <= 1
+    if count == 7:
+        assert [ArrayTask(number).part(range(7), "runs") for number in range(1, 8)] == parts
+    with pytest.raises(ConfigError, match="7 runs"):
+        ArrayTask(8).part(range(7), "runs")
+
+
+@pytest.mark.parametrize("task", ["0", "3/2", "-1", "1/0", "x", "1/2/3"])
+def test_a_wrong_task_is_refused(tmp_path, capsys, task):
+    code, _, error = run(capsys, "compare", *TINY, "--out", tmp_path / "c", f"--job={task}")
+    assert (code, "--job" in error, task in error) == (2, True, True)
 
 
 def test_a_worker_that_does_not_see_the_files_says_so(tmp_path):
-    ended = do_job(job(tmp_path / "elsewhere" / "run"), threading.Event(), Caller({}, tmp_path))
-    assert ended.state == "failed"
-    assert "must be on a file system that all workers share" in ended.reason
+    ending = do_job(job(tmp_path / "elsewhere" / "run"), threading.Event(), Caller({}, tmp_path))
+    assert ending.state == "failed"
+    assert "must be on a file system that all workers share" in ending.reason
 
 
 @pytest.mark.long
@@ -114,8 +138,7 @@ def test_commands_end_with_the_process_that_started_them(tmp_path):
         import threading
         from pathlib import Path
         from wiseale.config import TrainConfig
-        from wiseale.experiments.job import Job
-        from wiseale.experiments.job_work import Caller, do_job
+        from wiseale.experiments.job import Caller, Job, do_job
         config = TrainConfig(data="sine:n=150,n_test=80", network="mlp:hidden=8", max_epochs=1000000, threads=1)
         do_job(Job("run", config, Path({str(tmp_path)!r}) / "run"), threading.Event(), Caller({{}}, Path.cwd()))
     """
@@ -171,7 +194,7 @@ def test_threads_may_come_from_a_file(tmp_path, capsys, monkeypatch, config, cor
 
 def test_a_job_number_beyond_the_last_is_refused(tmp_path, capsys):
     code, _, error = run(capsys, "compare", *TINY, "--out", tmp_path / "c", "--job", "3")
-    assert (code, "the comparison has 2 runs" in error) == (2, True)
+    assert (code, "there are 2 runs" in error) == (2, True)
 
 
 @pytest.mark.long

@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-import threading
 import time
 
 import numpy as np
@@ -15,7 +14,7 @@ from tests.cli.commands import run
 
 from wiseale import AutoEncoder, load
 from wiseale.models.archive import embed_archive, list_shards, make_request
-from wiseale.platform.locks import exclusive_lock
+from wiseale.platform.locks import reserved
 from wiseale.processes.engines import local_engine
 
 COLUMNS = ("a", "b", "c")
@@ -50,21 +49,6 @@ def expected(model, values):
 
 
 @pytest.mark.long
-def test_what_a_kill_leaves_beside_complete_codes_is_removed(tmp_path, model):
-    write_shards(tmp_path / "shards", 2, rows=20)
-    command = [sys.executable, "-m", "wiseale", "embed", str(model), str(tmp_path / "shards" / "*.parquet")]
-    subprocess.run([*command, "-o", str(tmp_path / "codes")], check=True)
-    (tmp_path / "codes" / ".part-001.parquet.lock").touch()
-    (tmp_path / "codes" / ".part-001.parquet.partial-99").mkdir()
-    subprocess.run([*command, "-o", str(tmp_path / "codes")], check=True)
-    assert sorted(path.name for path in (tmp_path / "codes").iterdir()) == [
-        "archive.json",
-        "part-000.parquet",
-        "part-001.parquet",
-    ]
-
-
-@pytest.mark.long
 @pytest.mark.skipif(sys.platform == "win32", reason="kills a process")
 def test_killed_in_the_middle_and_continued_every_row_is_there_once(tmp_path, model):
     values = write_shards(tmp_path / "shards", 60, rows=2000)
@@ -81,7 +65,8 @@ def test_killed_in_the_middle_and_continued_every_row_is_there_once(tmp_path, mo
     again = subprocess.run([*command, "-o", str(tmp_path / "codes")], capture_output=True, text=True, check=True)
     assert f"({len(done)} were there before)" in again.stdout
     assert [path.stat().st_mtime_ns for path in done] == stamps
-    assert len(list((tmp_path / "codes").iterdir())) == 60 + 1  # and archive.json: nothing temporary is left
+    others = {path.name for path in (tmp_path / "codes").iterdir() if path.suffix != ".parquet"}
+    assert others == {"archive.json", ".lock"}  # nothing temporary is left
     np.testing.assert_array_equal(read_codes(tmp_path / "codes", 60), expected(model, values))
 
 
@@ -95,35 +80,30 @@ def test_a_cluster_writes_the_same(tmp_path, model, capsys):
     np.testing.assert_array_equal(read_codes(tmp_path / "codes", 6), expected(model, values))
 
 
-def test_several_processes_share_an_archive(tmp_path, model):
-    values = write_shards(tmp_path / "shards", 12)
-    shards = list_shards(str(tmp_path / "shards" / "*.parquet"), tmp_path / "codes")
-    request = make_request(model, sigma=False, error=False, unseen="error")
-    written = []
-
-    def call():
-        with local_engine(1) as engine:
-            written.append(embed_archive(shards, request, engine, lambda done, total: None).rows)
-
-    callers = [threading.Thread(target=call) for _ in range(3)]
-    for caller in callers:
-        caller.start()
-    for caller in callers:
-        caller.join(60)
-    assert (len(written), sum(written)) == (3, 12 * 50)
-    np.testing.assert_array_equal(read_codes(tmp_path / "codes", 12), expected(model, values))
+def test_the_tasks_of_an_array_write_every_file_once(tmp_path, model, capsys):
+    values = write_shards(tmp_path / "shards", 5)
+    arguments = ("embed", model, tmp_path / "shards" / "*.parquet", "-o", tmp_path / "codes")
+    (tmp_path / "codes").mkdir()
+    with reserved(tmp_path / "codes"):
+        for task, files in (("2/2", 2), ("1/2", 3)):
+            code, printed, _ = run(capsys, *arguments, "--job", task)
+            assert (code, f"{files} of {files} files, {50 * files} rows" in printed) == (0, True)
+        code, _, error = run(capsys, *arguments)
+        assert (code, "in use by another process" in error) == (2, True)
+    code, printed, _ = run(capsys, *arguments)
+    assert (code, "(5 were there before)" in printed) == (0, True)
+    np.testing.assert_array_equal(read_codes(tmp_path / "codes", 5), expected(model, values))
 
 
-def test_a_shard_whose_writer_gives_up_is_written_here(tmp_path, model):
+def test_what_a_killed_writer_left_is_removed(tmp_path, model):
     write_shards(tmp_path / "shards", 1)
     (shard,) = list_shards(str(tmp_path / "shards" / "*.parquet"), tmp_path / "codes")
-    shard.out.parent.mkdir()
-    held = exclusive_lock(shard.lock, wait=False)
-    held.__enter__()
-    threading.Timer(1.5, lambda: held.__exit__(None, None, None)).start()
+    (tmp_path / "codes").mkdir()
+    (tmp_path / "codes" / ".part-000.parquet.partial-99-ff").touch()
     with local_engine(1) as engine:
         request = make_request(model, sigma=False, error=False, unseen="error")
         assert embed_archive([shard], request, engine, lambda done, total: None).rows == 50
+    assert [path.name for path in (tmp_path / "codes").iterdir()] == ["part-000.parquet"]
 
 
 def test_a_bad_shard_does_not_stop_the_others_and_a_changed_one_is_written_again(tmp_path, model, capsys):

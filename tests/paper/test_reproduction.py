@@ -64,7 +64,7 @@ def test_a_run_is_stopped_after_the_limit_and_continued(tmp_path):
         clock[0] = 1e9 if long.epochs_done() else 0.0
 
     with pytest.MonkeyPatch.context() as patch, local_engine(1) as engine:
-        patch.setattr("wiseale.processes.shared_work.time.monotonic", lambda: clock[0])
+        patch.setattr("wiseale.processes.engines.time.monotonic", lambda: clock[0])
         assert run_jobs([long], engine, stop_at_first_epoch, limit=60) == []
     assert long.next_step == "resume"
     assert any(RunDirectory(long.out).checkpoints.iterdir())

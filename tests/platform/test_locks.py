@@ -1,12 +1,15 @@
 """An exclusive lock is held by one process at a time, and a kill releases it."""
 
+import errno
 import subprocess
 import sys
 import threading
 
+import filelock
 import pytest
 
-from wiseale.platform.locks import exclusive_lock
+from wiseale.errors import RunError
+from wiseale.platform.locks import exclusive_lock, is_locked, reserved
 
 HOLD = (
     "import sys, time; from pathlib import Path; from wiseale.platform.locks import exclusive_lock\n"
@@ -47,3 +50,28 @@ def test_waiting_ends_when_the_lock_is_released(locked):
         order.append("first")
     thread.join(30)
     assert order == ["first", "second"]
+
+
+def test_waiting_ends_after_its_time(locked):
+    with exclusive_lock(locked, wait=False):
+        with pytest.raises(BlockingIOError), exclusive_lock(locked, wait=0.1):
+            pass
+        assert is_locked(locked, wait=0.1)
+    assert not is_locked(locked)
+
+
+def test_a_folder_in_use_is_named(tmp_path):
+    refused = pytest.raises(RunError, match=f"{tmp_path.name} is in use by another process")
+    with reserved(tmp_path), refused, reserved(tmp_path):
+        pass
+    with reserved(tmp_path):
+        pass
+
+
+def test_a_file_system_without_locks_is_refused_in_words(tmp_path, monkeypatch):
+    def unsupported(lock, timeout):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(filelock.FileLock, "acquire", unsupported)
+    with pytest.raises(RunError, match="has no locks"), exclusive_lock(tmp_path / "job.lock", wait=False):
+        pass

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from wiseale.platform.source import source_commit
+from wiseale.platform.machine import source_commit
 
 
 def git(folder: Path, *arguments: str) -> str:

@@ -57,6 +57,10 @@ class Hosts:
         """Take the cable of a machine out of the switch: nothing arrives any more, and no connection is closed."""
         ip("-n", self.name("switch"), "link", "set", f"port{host}", "down")
 
+    def connect_again(self, host):
+        """Put the cable back."""
+        ip("-n", self.name("switch"), "link", "set", f"port{host}", "up")
+
     def torchrun(self, host, *command, restarts=0):
         """Start a command as one rank of a run on all machines; a machine's output is its process's."""
         launcher = [
@@ -65,7 +69,8 @@ class Hosts:
             *("--local-addr", self.address(host), "--max-restarts", str(restarts)),
             *("--rdzv-conf", f"is_host={int(host == 0)}"),  # its own name is not that of its address
         ]
-        own = {"GLOO_SOCKET_IFNAME": "eth0", "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+        paths = os.pathsep.join([str(ROOT), str(ROOT / "src")])
+        own = {"GLOO_SOCKET_IFNAME": "eth0", "OMP_NUM_THREADS": "1", "PYTHONPATH": paths}
         if restarts:
             own["TORCH_DISABLE_SHARE_RDZV_TCP_STORE"] = "1"  # or ranks meet the addresses of those before the restart
         return subprocess.Popen(

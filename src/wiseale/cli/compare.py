@@ -5,21 +5,16 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from wiseale.cli.data_argument import DATA
+from wiseale.cli.job_array import ArrayTask, array_script, job_option
 from wiseale.cli.options import cluster_option, read_settings, settings_options, spelled_as_options
-from wiseale.cli.slurm import array_script
 from wiseale.cli.variadic import VariadicCommand
 from wiseale.config import TrainConfig
 from wiseale.errors import ConfigError
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from wiseale.experiments.comparison import Comparison
 
 
 @click.command(cls=VariadicCommand)
@@ -28,7 +23,7 @@ if TYPE_CHECKING:
 @click.option("--seeds", type=click.IntRange(1), default=3, show_default=True, help="runs of each system")
 @click.option("--workers", type=click.IntRange(1), help="runs at the same time [default: a core for each process]")
 @cluster_option
-@click.option("--job", type=click.IntRange(1), metavar="K", help="do only the K-th of the runs; the report comes later")
+@job_option
 @click.option("--print-jobs", is_flag=True, help="only print a SLURM script that does each run as a job of an array")
 @click.option("--evaluate-rows", type=click.IntRange(2), default=10_000, show_default=True)
 @settings_options(TrainConfig, leave_out=("data", "objective", "figures"))
@@ -39,7 +34,7 @@ def command(
     seeds: int,
     workers: int | None,
     cluster: str | None,
-    job: int | None,
+    job: ArrayTask | None,
     print_jobs: bool,
     evaluate_rows: int,
     config_file: Path | None,
@@ -49,8 +44,7 @@ def command(
     """Train and evaluate several systems on DATA with several seeds, in parallel, then write tables, figures, a report.
 
     Called again, it does only what is missing, and other --objectives or more --seeds are added to what is there.
-    Called by several machines on one shared directory, they share the runs. Each run has one thread unless --threads
-    says otherwise.
+    Each run has one thread unless --threads says otherwise.
     """
     base = read_settings(TrainConfig, config_file, {"data": data, **_given(options)})
     base = base if base.threads else replace(base, threads=1)
@@ -60,7 +54,7 @@ def command(
     from rich.console import Console
 
     from wiseale.cli.job_board import job_board
-    from wiseale.cli.present import present
+    from wiseale.cli.present import present, print_failures
     from wiseale.experiments.comparison import default_workers, prepare_comparison
     from wiseale.processes.engines import open_engine
 
@@ -70,35 +64,18 @@ def command(
     if print_jobs:
         print(array_script(sys.argv[1:], len(comparison.jobs()), base), end="")
         return 0
-    if job is not None:
-        return _one_job(comparison, job, console)
+    part = None if job is None else job.part(comparison.jobs(), "runs")
     with comparison.shared_data(dataset):
         with (
             spelled_as_options(),
             open_engine(cluster, workers or default_workers(base.processes or 1)) as engine,
             job_board(console) as board,
         ):
-            failures = comparison.run(engine, board.show)
-        return present(comparison, failures, console)
-
-
-def _one_job(comparison: Comparison, number: int, console: Console) -> int:
-    """Do the run with this number, counted from 1; one that another process works on is left to it."""
-    from wiseale.cli.job_board import job_board
-    from wiseale.cli.present import print_failures
-    from wiseale.experiments.jobs import run_jobs
-    from wiseale.processes.engines import local_engine
-
-    jobs = comparison.jobs()
-    if number > len(jobs):
-        raise ConfigError(f"--job {number}: the comparison has {len(jobs)} runs, numbered from 1")
-    chosen = jobs[number - 1]
-    comparison.keep_request()
-    with local_engine(1) as engine, job_board(console) as board:
-        failures = run_jobs([chosen], engine, board.show, wait_for_others=False)
+            failures = comparison.run(engine, board.show, part)
+        if part is None:
+            return present(comparison, failures, console)
     print_failures(failures, console)
-    if not failures:
-        console.print(f"{chosen.name}: {'done' if chosen.done else 'taken by another process'}", highlight=False)
+    console.print(f"{len(part) - len(failures)} of {len(part)} runs done", highlight=False)
     return 1 if failures else 0
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from wiseale.cli.data_argument import DATA
+from wiseale.cli.job_array import ArrayTask, job_option
 from wiseale.cli.options import cluster_option, spelled_as_options
 from wiseale.cli.places import MODEL
 from wiseale.errors import ConfigError, counted
@@ -35,6 +36,7 @@ UNSEEN = click.option(
     help="file to write: .npz, .npy, .csv or .parquet; a folder if DATA is several files",
 )
 @cluster_option
+@job_option
 @click.option(
     "--format",
     "suffix",
@@ -51,6 +53,7 @@ def command(
     data: str,
     out: Path,
     cluster: str | None,
+    job: ArrayTask | None,
     suffix: str | None,
     sigma: bool,
     error: bool,
@@ -73,8 +76,8 @@ def command(
     data = read_alike(data, data_of(model))
     if is_pattern(data):
         request = make_request(model, sigma=sigma, error=error, unseen=unseen)  # type: ignore[arg-type]
-        return _archive(request, data, out, cluster, suffix)
-    for name, value in (("--cluster", cluster), ("--format", suffix)):
+        return _archive(request, data, out, cluster, job, suffix)
+    for name, value in (("--cluster", cluster), ("--job", job), ("--format", suffix)):
         if value is not None:
             raise ConfigError(f"{name} is for several files: give DATA as a pattern in quotes, such as 'shards/*.npy'")
     from wiseale.cli.progress import loading_bar
@@ -102,17 +105,27 @@ def command(
     return 0
 
 
-def _archive(request: Request, data: str, out: Path, cluster: str | None, suffix: str | None) -> int:
+def _archive(
+    request: Request, data: str, out: Path, cluster: str | None, job: ArrayTask | None, suffix: str | None
+) -> int:
     """Embed the files of a pattern; the exit code is 1 if any failed."""
+    from contextlib import nullcontext
+
     from wiseale.cli.progress import loading_bar
     from wiseale.models.archive import embed_archive, keep_request, list_shards
+    from wiseale.platform.locks import reserved
     from wiseale.processes.engines import open_engine
 
+    if cluster and job:
+        raise ConfigError("--cluster does all files on its own workers: leave out --job")
     if out.is_file() or out.suffix in (".npz", ".npy", ".csv", ".parquet"):
         raise ConfigError(f"-o {out} is a file, and DATA is several: give a folder")
     shards = list_shards(data, out, f".{suffix}" if suffix else None)
+    if job is not None:
+        shards = list(job.part(shards, "files"))
     keep_request(request, out)
     with (
+        reserved(out) if job is None else nullcontext(),
         spelled_as_options(),
         open_engine(cluster, 1) as engine,
         loading_bar("embedding files") as progress,

@@ -12,7 +12,6 @@ import click
 
 from wiseale.cli.data_argument import DATA
 from wiseale.errors import ConfigError, counted
-from wiseale.processes.world import from_environment, report_once
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
     "--figures/--no-figures", default=True, show_default=True, help="draw the run's pictures if they are missing"
 )
 @click.option("--json", "as_json", is_flag=True, help="print JSON in place of a table")
-@click.option("--processes", type=click.IntRange(1), default=1, metavar="N", help="processes that share the rows")
 def command(
     run: Path,
     data: str | None,
@@ -42,22 +40,12 @@ def command(
     nll_samples: int,
     figures: bool,
     as_json: bool,
-    processes: int,
 ) -> int:
     """Measure a finished RUN on data it has not seen, in nats per observation, and write RUN/evaluation.json."""
-    world = from_environment()
-    with report_once(world):
-        if most < 2:
-            raise ConfigError(f"--most must be at least 2, got {most}")
-        if nll_samples < 0:
-            raise ConfigError(f"--nll-samples must be at least 0, got {nll_samples}")
-    if world.size == 1 and processes > 1:
-        from wiseale.evaluation.evaluate import AGAIN
-        from wiseale.processes.launch import launch
-
-        asked = ["--seed", str(seed), "--most", str(most), "--nll-samples", str(nll_samples)]
-        asked += ["--figures" if figures else "--no-figures", *(["--json"] if as_json else [])]
-        return launch(["evaluate", str(run), *asked, *(["--data", data] if data else [])], processes, AGAIN)
+    if most < 2:
+        raise ConfigError(f"--most must be at least 2, got {most}")
+    if nll_samples < 0:
+        raise ConfigError(f"--nll-samples must be at least 0, got {nll_samples}")
 
     from rich.console import Console
 
@@ -65,10 +53,8 @@ def command(
     from wiseale.evaluation.evaluate import evaluate
     from wiseale.runs.directory import RunDirectory
 
-    with _progress(quiet=as_json or not world.is_rank_0) as progress:
+    with _progress(quiet=as_json) as progress:
         result = evaluate(run, data, seed, most, nll_samples, progress)
-    if not world.is_rank_0:
-        return 0
     pictures = named_pictures(run) if figures and data is None else ""
     if as_json:
         print(result.to_json(), end="")

@@ -23,17 +23,17 @@ class JobBoard:
         self._progress = progress
         self._tasks: dict[str, TaskID] = {}
         self._totals: dict[str, int | None] = {}
-        self._told: dict[str, tuple[int, State]] = {}
+        self._printed: dict[str, tuple[int, State]] = {}
 
     def show(self, jobs: Sequence[tuple[Job, State]]) -> None:
         """Update the view."""
         for job, state in jobs:
             done, total = job.epochs_done(), self._epochs(job)
             if self._progress is None:
-                if (done, state) != self._told.get(job.name, (0, "waiting")):
+                if (done, state) != self._printed.get(job.name, (0, "waiting")):
                     of = "" if total is None else f"/{total}"
                     self._console.print(f"{job.name}: {state}, epoch {done}{of}", highlight=False, markup=False)
-                    self._told[job.name] = (done, state)
+                    self._printed[job.name] = (done, state)
                 continue
             if job.name not in self._tasks:
                 self._tasks[job.name] = self._progress.add_task(job.name, total=total, state=state)

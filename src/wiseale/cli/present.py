@@ -22,8 +22,7 @@ def present(comparison: Comparison, failures: Sequence[Failure], console: Consol
     if not results:
         reason = failures[0].reason if failures else "nothing was run"
         raise RunError(f"no run of {comparison.out} finished; the first said: {reason}")
-    with comparison.report_lock():
-        page = write_report(comparison_page(comparison), comparison.out)
+    page = write_report(comparison_page(comparison), comparison.out)
     print_table(main_table(summarize(results)), console)
     print_failures(failures, console)
     console.print(f"report: {page}", highlight=False, soft_wrap=True)

@@ -44,8 +44,8 @@ def command(
 ) -> int:
     """Run the paper's experiments with their controls, judge its claims, and write a report.
 
-    Called again, it does only what is missing; called by several machines on one shared directory, they share the runs.
-    The runs that decide most come first; --only, --seeds and --known choose others, and --list shows which. After the
+    Called again, it does only what is missing. One process at a time works in DIR. The runs that decide most come
+    first; --only, --seeds and --known choose others, and --list shows which. After the
     runs of `all` comes the analysis of the bounds, which is `toy` alone, unless DIR has it or --only chooses runs.
 
     smoke: minutes for all, a rehearsal; small: about a quarter of an hour each on two cores; paper: the published
@@ -64,7 +64,7 @@ def command(
     from wiseale.paper.plan import Choice, plan_runs
     from wiseale.paper.reproduction import keep_request, run_experiments
     from wiseale.paper.rows import read_rows
-    from wiseale.platform.locks import exclusive_lock
+    from wiseale.platform.locks import reserved
     from wiseale.processes.engines import open_engine
     from wiseale.report.write import write_report
     from wiseale.training.plan import require_logger
@@ -88,6 +88,7 @@ def command(
     if names:
         console.print(f"{', '.join(names)}: scale {scale}", style="bold")
     with (
+        reserved(out),
         spelled_as_options(),
         open_engine(cluster, workers or default_workers()) as engine,
         job_board(console) as board,
@@ -101,12 +102,11 @@ def command(
     for outcome in outcomes.values():
         if outcome.note:
             console.print(outcome.note, style="yellow", markup=False)
-    with exclusive_lock(out / ".report.lock", wait=True):
-        toy = None
-        if name == "toy" or (name == "all" and not only and not has_all_tables(out / "toy")):
-            toy = run_toy(out / "toy", size, lambda step: console.print(f"bound analysis: {step}", markup=False))
-        document, verdicts = reproduction_page(out, toy)
-        page = write_report(document, out)
+    toy = None
+    if name == "toy" or (name == "all" and not only and not has_all_tables(out / "toy")):
+        toy = run_toy(out / "toy", size, lambda step: console.print(f"bound analysis: {step}", markup=False))
+    document, verdicts = reproduction_page(out, toy)
+    page = write_report(document, out)
     narrow = console.is_terminal  # a line for each verdict, cut at the terminal's width; the report has all of it
     for verdict in verdicts:
         lacking = f" (runs of {counted(len(verdict.missing), 'system')} missing)" if verdict.missing else ""

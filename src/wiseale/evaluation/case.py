@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Literal
 
 import torch
@@ -16,9 +16,7 @@ from wiseale.divergences import kl_aggregate_lower_bound, kl_aggregate_upper_bou
 from wiseale.divergences.streaming import LEAST_PAIRS
 from wiseale.evaluation.encoded import Encoded
 from wiseale.evaluation.row_errors import RowErrors, row_errors
-from wiseale.posterior import Posterior
 from wiseale.priors import StandardNormal
-from wiseale.processes.shared_tasks import Result, Task, results
 from wiseale.randomness import generator, shuffled, standard_normal
 
 Tick = Callable[[float], None]
@@ -112,47 +110,28 @@ class Case:
         return torch.cat([units.log_jacobian(x) for x in blocks])
 
     @cached_property
-    def log_ratio(self) -> Tensor:
-        """log q(z_i|D) − log p(z_i) at z_i ~ q_i, nats, (n,)."""
-        return self._aggregate[0]
-
-    @property
+    @torch.no_grad()
     def aggregate_bounds(self) -> list[float]:
         """Lower bound, Jensen's and Bhattacharyya's upper bound on D_KL[q(z|D) ‖ p(z)], nats."""
-        return self._aggregate[1]
+        q = self.encoded.posterior
+        upper = (kl_aggregate_upper_bound(q, estimator=name) for name in ("jensen", "bhattacharyya"))
+        return [float(kl_aggregate_lower_bound(q)), *map(float, upper)]
 
     @cached_property
-    def _aggregate(self) -> tuple[Tensor, list[float]]:
-        """All sums over pairs of posteriors, so that ranks have as much to do as each other."""
-        q = self.encoded.posterior
-        bounds = (
-            kl_aggregate_lower_bound,
-            partial(kl_aggregate_upper_bound, estimator="jensen"),
-            partial(kl_aggregate_upper_bound, estimator="bhattacharyya"),
-        )
-
-        @torch.no_grad()
-        def value(bound: Callable[[Posterior], Tensor]) -> Result:
-            return (bound(q),)
-
-        tasks = [Task(partial(value, bound)) for bound in bounds]
-        found = [result for (result,) in results([*tasks, *self._log_ratio_tasks(self.codes(Draw.AGGREGATE))])]
-        return torch.cat(found[len(bounds) :]), [float(bound) for bound in found[: len(bounds)]]
+    def log_ratio(self) -> Tensor:
+        """log q(z_i|D) − log p(z_i) at z_i ~ q_i, nats, (n,)."""
+        return self._log_ratio(self.codes(Draw.AGGREGATE))
 
     @cached_property
     def log_ratio_at_prior(self) -> Tensor:
         """log q(z|D) − log p(z) at z ~ p, nats, (PRIOR_DRAWS,)."""
-        tasks = self._log_ratio_tasks(self.prior_codes(PRIOR_DRAWS, Draw.PRIOR))
-        return torch.cat([ratio for (ratio,) in results(tasks)])
+        return self._log_ratio(self.prior_codes(PRIOR_DRAWS, Draw.PRIOR))
 
-    def _log_ratio_tasks(self, z: Tensor) -> list[Task]:
-        """log q(z|D) − log p(z) of codes z, in parts; the cost of a bound, a sum over all n² pairs, is 1."""
+    @torch.no_grad()
+    def _log_ratio(self, z: Tensor) -> Tensor:
+        """log q(z|D) − log p(z) of codes z, (n,), computed in parts."""
         q = self.encoded.posterior
         # Every part must be large enough to be computed as the whole is: streaming, in float64.
         parts = torch.tensor_split(z, max(1, len(z) // max(_RATIO_ROWS, math.ceil(LEAST_PAIRS / len(q)))))
-
-        @torch.no_grad()
-        def log_ratio(codes: Tensor) -> Result:
-            return ((log_aggregate(q, codes) - StandardNormal(q.latent_dim).log_prob(codes)).double(),)
-
-        return [Task(partial(log_ratio, codes), len(codes) / len(q)) for codes in parts]
+        prior = StandardNormal(q.latent_dim)
+        return torch.cat([(log_aggregate(q, codes) - prior.log_prob(codes)).double() for codes in parts])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import partial
 
 import torch
 from torch import Tensor
@@ -13,7 +12,6 @@ from wiseale.evaluation.case import PRIOR_DRAWS, Case, Draw, Tick
 from wiseale.evaluation.findings import Findings
 from wiseale.evaluation.standard_error import standard_error
 from wiseale.posterior import Posterior
-from wiseale.processes.shared_tasks import Result, Task, results
 
 NAMES = (
     "kl_reverse_mc",
@@ -60,11 +58,11 @@ def mass_covered(q: Posterior, z: Tensor) -> float:
     right = torch.cat((precision, -2 * scaled, (q.mu.double() * scaled).sum(1, keepdim=True)), 1).T
     half_d = torch.tensor(q.latent_dim / 2, dtype=torch.float64)
 
-    def inside(block: Tensor) -> Result:
+    def inside(block: Tensor) -> int:
         left = torch.cat((block.square(), block, torch.ones_like(block[:, :1])), 1)
         nearest = (left @ right).amin(1).clamp_min(0)
         # The mass of a Gaussian within this distance of its centre: the chi-square distribution function.
-        return ((torch.special.gammainc(half_d, nearest / 2) <= ELLIPSOID_MASS).sum(),)
+        return int((torch.special.gammainc(half_d, nearest / 2) <= ELLIPSOID_MASS).sum())
 
     blocks = torch.split(z.double(), max(1, _BLOCK_PAIRS // len(q)))
-    return sum(int(count) for (count,) in results([Task(partial(inside, block)) for block in blocks])) / len(z)
+    return sum(map(inside, blocks)) / len(z)

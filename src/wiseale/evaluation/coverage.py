@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import torch
 from torch import Tensor
 
 from wiseale.evaluation.case import Case, Draw, Tick
 from wiseale.evaluation.findings import Findings
-from wiseale.processes.shared_tasks import Result, Task, results
 
 NAMES = ("code_density", "code_coverage")
 NEIGHBOURS = 5
@@ -35,17 +32,16 @@ def density_and_coverage(real: Tensor, fake: Tensor, k: int) -> tuple[float, flo
     size = max(1, _BLOCK_PAIRS // max(len(real), len(fake)))
 
     @torch.no_grad()
-    def of_block(start: int) -> Result:
+    def of_block(start: int) -> tuple[int, int]:
         centres = real[start : start + size]
         among = _distances(centres, real)
         rows = torch.arange(len(centres))
         among[rows, start + rows] = torch.inf  # not its own neighbour
         radius = among.kthvalue(k, dim=1).values
         hit = _distances(centres, fake) < radius[:, None]
-        return hit.sum(), hit.any(1).sum()
+        return int(hit.sum()), int(hit.any(1).sum())
 
-    counts = results([Task(partial(of_block, start)) for start in range(0, len(real), size)])
-    inside, filled = (sum(int(count) for count in column) for column in zip(*counts, strict=True))
+    inside, filled = map(sum, zip(*(of_block(start) for start in range(0, len(real), size)), strict=True))
     return inside / (k * len(fake)), filled / len(real)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +23,6 @@ from wiseale.models.inference import Codec
 from wiseale.models.model_file import load_model
 from wiseale.networks.model import Model
 from wiseale.posterior import PointPosterior, Posterior
-from wiseale.processes.shared_tasks import Result, Task, results
 from wiseale.randomness import generator
 from wiseale.runs.directory import RunDirectory
 from wiseale.training.split import split_rows
@@ -55,16 +53,11 @@ class Encoded:
 
     @classmethod
     def of(cls, codec: Codec, rows: Rows, split: str, circular: Mapping[str, float] | None = None) -> Encoded:
-        """Encode every row; ranks take blocks of rows."""
+        """Encode every row."""
+        parts = [codec.posterior(codec.read(rows.x[part], rows.reading)) for part in _blocks(len(rows))]
+        mu = torch.cat([part.mu for part in parts])
         stochastic = codec.model.stochastic
-
-        def encode(part: slice) -> Result:
-            found = codec.posterior(codec.read(rows.x[part], rows.reading))
-            return (found.mu, found.sigma) if stochastic else (found.mu,)
-
-        parts = results([Task(partial(encode, part)) for part in _blocks(len(rows))])
-        columns = [torch.cat(column) for column in zip(*parts, strict=True)]
-        posterior = Posterior(*columns) if stochastic else PointPosterior(*columns)
+        posterior = Posterior(mu, torch.cat([part.sigma for part in parts])) if stochastic else PointPosterior(mu)
         return cls(codec, rows, posterior, split, circular or {})
 
     @property
@@ -86,14 +79,9 @@ class Encoded:
         for part in _blocks(len(self.rows)):
             yield self.codec.read(self.rows.x[part], self.rows.reading), part
 
-    def by_block(self, compute: Callable[[Tensor, slice], Result]) -> list[Tensor]:
-        """What a function of every block (see :meth:`blocks`) returns, joined; ranks take blocks in turn."""
-
-        def of_block(part: slice) -> Result:
-            return compute(self.codec.read(self.rows.x[part], self.rows.reading), part)
-
-        parts = results([Task(partial(of_block, part)) for part in _blocks(len(self.rows))])
-        return [torch.cat(column) for column in zip(*parts, strict=True)]
+    def by_block(self, compute: Callable[[Tensor, slice], tuple[Tensor, ...]]) -> list[Tensor]:
+        """What a function of every block (see :meth:`blocks`) returns, joined."""
+        return [torch.cat(column) for column in zip(*(compute(x, part) for x, part in self.blocks()), strict=True)]
 
 
 @dataclass(frozen=True)

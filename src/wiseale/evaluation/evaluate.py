@@ -6,24 +6,15 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-import torch
-
 from wiseale.evaluation.case import Case
-from wiseale.evaluation.encoded import MOST_ROWS, open_run
+from wiseale.evaluation.encoded import MOST_ROWS, encode_run
 from wiseale.evaluation.findings import Findings
 from wiseale.evaluation.parts import PARTS
 from wiseale.evaluation.record import Evaluation
 from wiseale.platform.atomic_files import write_text
-from wiseale.processes.group import process_group
-from wiseale.processes.shared_tasks import divide_tasks
-from wiseale.processes.world import from_environment
 from wiseale.runs.directory import RunDirectory
-from wiseale.training.plan import default_threads
 
 NLL_SAMPLES = 64
-
-AGAIN = "start `wiseale evaluate` again: nothing was written"
-"""What a user can do when a rank of an evaluation is lost."""
 
 Progress = Callable[[str, float], None]
 """Called with the title of the part being computed and the fraction of all parts that is done."""
@@ -37,20 +28,9 @@ def evaluate(
     nll_samples: int = NLL_SAMPLES,
     progress: Progress | None = None,
 ) -> Evaluation:
-    """Evaluate a run; without other data the result is also written to its ``evaluation.json``.
-
-    With several processes each rank calls this, computes its share and has the result; only rank 0 writes it. On the
-    CPU, with as many threads as one process, the result is that of one process to the last digit.
-    """
-    world = from_environment()
-    if world.size > 1:
-        torch.set_num_threads(default_threads(world.local_size))
-    with process_group(world, "cpu", then=AGAIN) as group:
-        with group.one_per_machine_first():
-            opened = open_run(path, data)
-        with divide_tasks(world):
-            encoded = opened.unseen(most)
-            found, groups = measure(Case(encoded, seed, nll_samples), progress)
+    """Evaluate a run; without other data the result is also written to its ``evaluation.json``."""
+    encoded = encode_run(path, data, most)
+    found, groups = measure(Case(encoded, seed, nll_samples), progress)
     run = RunDirectory.open(path)
     result = Evaluation(
         data=data or run.read_record().settings.data,
@@ -61,7 +41,7 @@ def evaluate(
         reasons=found.reasons,
         groups=groups,
     )
-    if data is None and world.is_rank_0:
+    if data is None:
         write_text(run.evaluation, result.to_json())
     return result
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import partial
 
 import torch
 from torch import Tensor
@@ -16,7 +15,6 @@ from wiseale.evaluation.standard_error import standard_error
 from wiseale.networks.model import Model
 from wiseale.posterior import LOG_2PI, Posterior
 from wiseale.priors import StandardNormal
-from wiseale.processes.shared_tasks import Result, Task, results
 
 NAMES = ("nll_importance_weighted", "nll_importance_weighted_standard_error", "nll_samples", "nll_rows")
 NLL_ROWS = 1000
@@ -45,12 +43,12 @@ def importance_weighted_nll(
 ) -> Tensor:
     """Each row's estimate from one code per row and sample, with the noise ``draw(k)``, (n, d_z); nats, (n,), float64.
 
-    Its expectation falls towards −log p(x) as samples are added. Ranks take samples in turn. Weights are summed in the
+    Its expectation falls towards −log p(x) as samples are added. Weights are summed in the
     log domain, and the decoder sees a block of rows at a time.
     """
     blocks = torch.split(x, BATCH)
 
-    def log_weight(k: int) -> Result:
+    def log_weight(k: int) -> Tensor:
         epsilon = draw(k)
         z = q.sample(epsilon)
         # From the noise itself: (z − mu)/sigma would lose digits where sigma is small.
@@ -58,9 +56,9 @@ def importance_weighted_nll(
         log_p = StandardNormal(q.latent_dim).log_prob(z)
         codes = torch.split(z, BATCH)
         log_x = torch.cat([model.decode(c).log_prob(rows) for c, rows in zip(codes, blocks, strict=True)])
-        return (log_x.double() + log_p.double() - log_q.double(),)
+        return log_x.double() + log_p.double() - log_q.double()
 
     log_total = torch.full((len(q),), -math.inf, dtype=torch.float64)
-    for (log_w,) in results([Task(partial(log_weight, k)) for k in range(samples)]):
-        log_total = torch.logaddexp(log_total, log_w)
+    for k in range(samples):
+        log_total = torch.logaddexp(log_total, log_weight(k))
     return math.log(samples) - log_total

@@ -10,7 +10,6 @@ from torch import Tensor
 from wiseale.evaluation.encoded import Encoded
 from wiseale.evaluation.image_quality import WINDOW, psnr, ssim
 from wiseale.likelihoods import cell_errors, mean_error
-from wiseale.processes.shared_tasks import Result
 
 
 @dataclass(frozen=True)
@@ -40,7 +39,7 @@ def row_errors(encoded: Encoded, codes: Tensor) -> RowErrors:
     images = len(shape) == 3
     windows = images and min(shape[1:]) >= WINDOW
 
-    def of_block(x: Tensor, part: slice) -> Result:
+    def of_block(x: Tensor, part: slice) -> tuple[Tensor, ...]:
         likelihood = encoded.model.decode(codes[part])
         shown, shown_hat = (encoded.codec.in_user_units(values) for values in (x, likelihood.mean))
         return (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from statistics import median
@@ -23,7 +23,7 @@ from wiseale.objectives import make_objective
 from wiseale.platform.atomic_files import is_temporary, write_text
 from wiseale.platform.folders import default_data_root
 from wiseale.platform.json_files import parse_table, read_text, record, sealed, unseal
-from wiseale.platform.locks import exclusive_lock
+from wiseale.platform.locks import reserved
 from wiseale.platform.machine import cores
 from wiseale.processes.engines import Engine
 from wiseale.runs.directory import RunDirectory, read
@@ -76,10 +76,14 @@ class Comparison:
         """Where a run lives."""
         return self.out / "runs" / system.folder / f"seed-{seed}"
 
-    def run(self, engine: Engine, show: Show) -> list[Failure]:
-        """Train and evaluate what is missing; a directory of runs with other settings is refused."""
+    def run(self, engine: Engine, show: Show, part: Sequence[Job] | None = None) -> list[Failure]:
+        """Train and evaluate what is missing; a directory of runs with other settings is refused.
+
+        One process at a time does all runs. ``part`` are those of a task of a job array, beside other tasks.
+        """
         self.keep_request()
-        return run_jobs(self.jobs(), engine, show)
+        with reserved(self.out) if part is None else nullcontext():
+            return run_jobs(self.jobs() if part is None else part, engine, show)
 
     @contextmanager
     def shared_data(self, dataset: Dataset) -> Iterator[None]:
@@ -89,19 +93,15 @@ class Comparison:
         with shared(dataset, self.base.data, root, self.out / ".data"):
             yield
 
-    def report_lock(self) -> AbstractContextManager[None]:
-        """Hold the comparison's report: several processes that share its runs write it one after the other."""
-        return exclusive_lock(self.out / ".report.lock", wait=True)
-
     def results(self) -> list[Result]:
         """What is done so far."""
-        found = []
+        results = []
         for seed in range(self.base.seed, self.base.seed + self.seeds):
             for system in self.systems:
                 path = self.run_path(system, seed)
                 if RunDirectory(path).evaluation.exists():
-                    found.append(Result(system, seed, path))
-        return found
+                    results.append(Result(system, seed, path))
+        return results
 
     def unfinished(self) -> list[Failure]:
         """Runs without an evaluation: they failed, were stopped, or have not begun."""
@@ -201,10 +201,12 @@ class Result:
         """Measures of the training itself: the last epoch's ELBO, and seconds per thousand rows (median epoch)."""
         last = self.metrics[-1].train
         timings = self.directory.read_timing()
-        found = {"seconds_per_thousand_rows": 1000 / median(t.samples_per_second for t in timings)} if timings else {}
+        measures = (
+            {"seconds_per_thousand_rows": 1000 / median(t.samples_per_second for t in timings)} if timings else {}
+        )
         if cpu := [t.cpu_seconds_per_thousand_rows for t in timings if t.cpu_seconds_per_thousand_rows is not None]:
-            found["cpu_seconds_per_thousand_rows"] = median(cpu)
-        return found | ({"training_elbo": last["elbo"]} if "elbo" in last else {})
+            measures["cpu_seconds_per_thousand_rows"] = median(cpu)
+        return measures | ({"training_elbo": last["elbo"]} if "elbo" in last else {})
 
     @property
     def metrics(self) -> list[EpochRecord]:

@@ -1,8 +1,14 @@
-"""One run of a comparison: its settings, its directory, and what is to be done next."""
+"""One run of a comparison: its settings, its directory, and the commands that train, resume and evaluate it."""
 
 from __future__ import annotations
 
 import dataclasses
+import os
+import platform
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -10,9 +16,14 @@ from typing import Literal
 from wiseale.config import TrainConfig
 from wiseale.platform.atomic_files import write_text
 from wiseale.platform.json_files import to_json
+from wiseale.platform.locks import is_locked
+from wiseale.platform.signals import END_WITH_PARENT, NEW_GROUP, request_stop
+from wiseale.processes.engines import Ending, Stop
 from wiseale.runs.directory import RunDirectory
 
 _COMMAND_MARK = "$ "
+_STOP_SECONDS = 0.5  # between questions whether to stop
+_SAVING_SECONDS = 60.0  # for a run whose parent was killed to save and end
 
 
 @dataclass(frozen=True)
@@ -28,11 +39,6 @@ class Job:
     def log(self) -> Path:
         """The file with the output of its processes, and their commands."""
         return self.out.with_name(f"{self.out.name}.log")
-
-    @property
-    def lock(self) -> Path:
-        """The file that whoever works on the job has locked."""
-        return self.out.with_name(f".{self.out.name}.lock")
 
     @property
     def last_log_line(self) -> str:
@@ -84,3 +90,72 @@ class Job:
         given = {key: value for key, value in dataclasses.asdict(config).items() if value is not None}
         write_text(settings, to_json(given))
         return ["train", "--config", str(settings), "--out", str(self.out)]
+
+
+@dataclass(frozen=True)
+class Caller:
+    """What a job takes over from the process that asks for it: environment variables, and the working directory."""
+
+    variables: Mapping[str, str]
+    folder: Path
+
+
+def do_job(job: Job, stop: Stop, caller: Caller) -> Ending:
+    """Train, resume and evaluate in processes of their own, which end when this one does.
+
+    It is called in a thread of this process or on a worker of a cluster. The folder of the run must be there: it shows
+    that this machine sees the files of the machine that asks.
+    """
+    if not job.out.parent.is_dir():
+        problem = f"{platform.node()} does not see {job.out.parent}"
+        return Ending("failed", f"{problem}: --out must be on a file system that all workers share")
+    while (arguments := job.next_command()) is not None:
+        if stop.is_set():
+            return Ending("stopped")
+        if job.out.is_dir() and is_locked(job.out, wait=_SAVING_SECONDS):
+            return Ending("failed", f"{job.out} is in use by another process: wait for it, or stop it")
+        if _run(job, arguments, stop, caller):
+            return Ending("stopped") if _is_set(stop) else Ending("failed", job.last_log_line)
+    return Ending("done")
+
+
+def _run(job: Job, arguments: list[str], stop: Stop, caller: Caller) -> int:
+    """Run a command to its end, or until it has saved after a stop; returns its exit code."""
+    # One thread each: several single-threaded runs at once are faster than one after the other on several threads.
+    own = {"OMP_NUM_THREADS": str(job.config.threads or 1), END_WITH_PARENT: "1"}
+    job.log_command(arguments)
+    with job.log.open("ab") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "wiseale", *arguments],
+            stdin=subprocess.PIPE,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            env=os.environ | caller.variables | own,
+            cwd=caller.folder if caller.folder.is_dir() else None,
+            creationflags=NEW_GROUP,
+        )
+    ended = threading.Event()
+
+    def watch() -> None:
+        while not ended.wait(_STOP_SECONDS):
+            if _is_set(stop):
+                request_stop(process)
+                return
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        return process.wait()
+    finally:
+        ended.set()
+        watcher.join()
+        assert process.stdin is not None
+        process.stdin.close()
+
+
+def _is_set(stop: Stop) -> bool:
+    """Whether to stop; also where nobody can be asked any more, because the cluster is gone."""
+    try:
+        return stop.is_set()
+    except Exception:
+        return True

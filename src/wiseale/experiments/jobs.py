@@ -6,7 +6,6 @@ import math
 import os
 import signal
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -15,13 +14,11 @@ from types import FrameType
 from typing import Literal
 
 from wiseale.errors import TerminatedError
-from wiseale.experiments.job import Job
-from wiseale.experiments.job_work import Caller, do_job
+from wiseale.experiments.job import Caller, Job, do_job
 from wiseale.platform.signals import STOP_SIGNALS
-from wiseale.processes.engines import Engine
-from wiseale.processes.shared_work import Ended, share_work
+from wiseale.processes.engines import Ending, Engine, run_all
 
-State = Literal["waiting", "training", "evaluating", "taken", "done", "failed"]
+State = Literal["waiting", "training", "evaluating", "done", "failed"]
 
 _FORWARDED = ("WISEALE_DATA", "WISEALE_SHARED_DATA", "WISEALE_NATIVE")
 
@@ -37,31 +34,25 @@ class Failure:
 Show = Callable[[Sequence[tuple[Job, State]]], None]
 
 
-def run_jobs(
-    jobs: Sequence[Job], engine: Engine, show: Show, limit: float = math.inf, *, wait_for_others: bool = True
-) -> list[Failure]:
+def run_jobs(jobs: Sequence[Job], engine: Engine, show: Show, limit: float = math.inf) -> list[Failure]:
     """Run every unfinished job; returns those that failed.
 
     After ``limit`` seconds, or when interrupted, the runs under way save a checkpoint and end; the same call later
-    resumes them. See :func:`~wiseale.processes.shared_work.share_work` for the order, and for jobs that another process
-    works on.
+    resumes them.
     """
+    jobs = [replace(job, out=job.out.absolute()) for job in jobs]
+    for job in jobs:
+        job.out.parent.mkdir(parents=True, exist_ok=True)
     logged = {job: job.log_bytes() for job in jobs}
+    variables = {name: os.environ[name] for name in _FORWARDED if name in os.environ}
 
-    def tick(ended: Mapping[Job, Ended], running: Collection[Job]) -> None:
-        going_on = {job: _state(job, logged[job]) for job in running}
-        show([(job, going_on.get(job) or _state_at_end(ended.get(job))) for job in jobs])
+    def tick(ended: Mapping[Job, Ending], running: Collection[Job]) -> None:
+        active = {job: _state(job, logged[job]) for job in running}
+        show([(job, active.get(job) or _state_at_end(ended.get(job))) for job in jobs])
 
     with _terminated_as_interrupt():
-        ended = share_work(jobs, partial(_submit, engine=engine), engine, tick, limit, wait_for_others=wait_for_others)
-    return [Failure(job, how.reason) for job, how in ended.items() if how.state == "failed"]
-
-
-def _submit(job: Job, engine: Engine) -> Future[Ended]:
-    job.out.parent.mkdir(parents=True, exist_ok=True)
-    variables = {name: os.environ[name] for name in _FORWARDED if name in os.environ}
-    absolute = replace(job, out=job.out.absolute())
-    return engine.executor.submit(do_job, absolute, engine.stop, Caller(variables, Path.cwd()))
+        ended = run_all(jobs, partial(do_job, caller=Caller(variables, Path.cwd())), engine, tick, limit)
+    return [Failure(job, ending.reason) for job, ending in ended.items() if ending.state == "failed"]
 
 
 def _state(job: Job, logged: int) -> State:
@@ -71,8 +62,8 @@ def _state(job: Job, logged: int) -> State:
     return "training" if job.next_step in ("train", "resume") else "evaluating"
 
 
-def _state_at_end(how: Ended | None) -> State:
-    return "waiting" if how is None or how.state == "stopped" else how.state
+def _state_at_end(ending: Ending | None) -> State:
+    return "waiting" if ending is None or ending.state == "stopped" else ending.state
 
 
 @contextmanager

@@ -7,7 +7,6 @@ import glob
 import os
 import time
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -20,9 +19,7 @@ from wiseale.models.inference import Codec, open_codec
 from wiseale.models.model_file import model_digest, model_directory
 from wiseale.platform.atomic_files import clear_leftovers, write_text
 from wiseale.platform.json_files import parse_table, read_text, record, to_json
-from wiseale.platform.locks import exclusive_lock, is_locked
-from wiseale.processes.engines import Engine, Stop
-from wiseale.processes.shared_work import Ended, share_work
+from wiseale.processes.engines import Ending, Engine, Stop, run_all
 
 _REQUEST = "archive.json"
 _STOP_SECONDS = 0.5
@@ -34,11 +31,6 @@ class Shard:
 
     data: str
     out: Path
-
-    @property
-    def lock(self) -> Path:
-        """The file that whoever works on the shard has locked."""
-        return self.out.with_name(f".{self.out.name}.lock")
 
     @property
     def done(self) -> bool:
@@ -123,59 +115,37 @@ def keep_request(request: Request, out: Path) -> None:
 def embed_archive(
     shards: Sequence[Shard], request: Request, engine: Engine, progress: Callable[[int, int], None]
 ) -> Archive:
-    """Write the codes of every shard that has none; several processes may do so in one folder.
+    """Write the codes of every shard that has none; one process at a time may do so for a shard.
 
     A shard that cannot be read does not stop the others. Interrupted, those under way are given up, and done by a later
     call. ``progress`` is told the number of shards done, and of all.
     """
-    finished = [shard for shard in shards if shard.done]
-    for shard in finished:
-        _tidy(shard)
+    before = sum(shard.done for shard in shards)
     for folder in {shard.out.parent for shard in shards}:
         folder.mkdir(parents=True, exist_ok=True)
-    ended = share_work(
+    ended = run_all(
         shards,
-        lambda shard: engine.executor.submit(embed_shard, shard, request, engine.stop),
+        functools.partial(embed_shard, request=request),
         engine,
-        lambda ended, running: progress(sum(how.state != "taken" for how in ended.values()), len(shards)),
+        lambda ended, running: progress(len(ended), len(shards)),
     )
-    failures = [(shard, how.reason) for shard, how in ended.items() if how.state != "done"]
-    return Archive(sum(how.rows for how in ended.values()), len(finished), failures)
+    failures = [(shard, ending.reason) for shard, ending in ended.items() if ending.state != "done"]
+    return Archive(sum(ending.rows for ending in ended.values()), before, failures)
 
 
-def _tidy(shard: Shard) -> None:
-    """Remove what a kill has left beside complete codes; the lock is the last thing that a writer removes."""
-    if shard.lock.exists() and not is_locked(shard.lock):
-        clear_leftovers(shard.out.parent, f".{shard.out.name}.")
-        with suppress(OSError):
-            shard.lock.unlink()
-
-
-def embed_shard(shard: Shard, request: Request, stop: Stop) -> Ended:
-    """Write the codes of one shard, unless they are there or another process is writing them."""
-    with ExitStack() as stack:
-        try:
-            if not shard.out.parent.is_dir():
-                raise DataError(
-                    f"no folder {shard.out.parent} here: -o must be on a file system that all workers share"
-                )
-            try:
-                stack.enter_context(exclusive_lock(shard.lock, wait=False))
-            except BlockingIOError:
-                return Ended("taken")
-            if shard.done:
-                return Ended("done")
-            if stop.is_set():
-                return Ended("stopped", "stopped")
-            clear_leftovers(shard.out.parent, f".{shard.out.name}.")  # of a writer that was killed
-            n = _embed(shard, request, stop)
-            with suppress(OSError):  # whoever makes it again finds the codes written
-                shard.lock.unlink()
-            return Ended("done", rows=n)
-        except _StoppedError:
-            return Ended("stopped", "stopped")
-        except (WiseAleError, OSError) as error:
-            return Ended("failed", str(error))
+def embed_shard(shard: Shard, stop: Stop, request: Request) -> Ending:
+    """Write the codes of one shard."""
+    try:
+        if not shard.out.parent.is_dir():
+            raise DataError(f"no folder {shard.out.parent} here: -o must be on a file system that all workers share")
+        if stop.is_set():
+            return Ending("stopped", "stopped")
+        clear_leftovers(shard.out.parent, f".{shard.out.name}.")  # of a writer that was killed
+        return Ending("done", rows=_embed(shard, request, stop))
+    except _StoppedError:
+        return Ending("stopped", "stopped")
+    except (WiseAleError, OSError) as error:
+        return Ending("failed", str(error))
 
 
 def _embed(shard: Shard, request: Request, stop: Stop) -> int:

@@ -1,12 +1,16 @@
-"""This machine, as far as the operating system tells: cores, memory, page faults, network interface."""
+"""This machine and this installation: cores, memory, page faults, network interface, OpenMP, the source's commit."""
 
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from pathlib import Path
 
 from wiseale.errors import NotEnoughMemoryError
+
+_OPENMP_CHOICES = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME")
+_PACKAGE = Path(__file__).resolve().parents[1]
 
 
 def cores() -> int:
@@ -56,6 +60,33 @@ def require_memory(needed: int, what: str, advice: str) -> None:
 def loopback_interface() -> str | None:
     """Name of the network interface that stays on this machine; None on Windows, which has no such name."""
     return {"win32": None, "darwin": "lo0"}.get(sys.platform, "lo")
+
+
+def sleep_while_waiting() -> None:
+    """Let OpenMP threads that wait for each other sleep instead of spin; to be called before torch is imported.
+
+    torch's threads meet many times in a training step. Beside other programs, spinning takes the processor away from
+    the thread they wait for (docs/decisions/0024). Results do not change. Whoever has set one of the variables that
+    decide this keeps their choice.
+    """
+    if not any(name in os.environ for name in _OPENMP_CHOICES):
+        os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
+
+
+def source_commit(package: Path = _PACKAGE) -> str | None:
+    """The Git commit of a source checkout, with "-dirty" after uncommitted changes.
+
+    None where the package is installed elsewhere: a Git repository around a virtual environment is not its source.
+    """
+    root = package.parent.parent
+    if package.parent.name != "src" or not (root / ".git").exists():
+        return None
+    command = ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=10", "--exclude=*"]
+    try:
+        answer = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return answer.stdout.strip() or None
 
 
 if sys.platform == "win32":

@@ -1,42 +1,70 @@
-"""Where independent calls run: an executor of :mod:`concurrent.futures`, on this machine or on a Dask cluster.
+"""Where independent tasks run: an executor of :mod:`concurrent.futures`, on this machine or on a Dask cluster.
 
-The calls are the jobs of a comparison and the files of an archive.
+The tasks are the runs of a comparison and the files of an archive.
 """
 
 from __future__ import annotations
 
 import importlib
 import logging
+import math
 import threading
+import time
 import uuid
-from collections.abc import Iterator
-from concurrent.futures import Executor, ThreadPoolExecutor
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol, TypeVar
 
 from wiseale.config import SettingError
 from wiseale.errors import RunError
 
 _LOCAL = "local:"
 _CONNECT_SECONDS = 20
+_POLL_SECONDS = 0.1
+_POLL_SECONDS_PER_TASK = 0.002  # a network file system should not be asked about a thousand tasks ten times a second
 
 
 class Stop(Protocol):
-    """Tells jobs to save and end: :class:`threading.Event`, or an event that a cluster's workers see."""
+    """Asks tasks to save and end: :class:`threading.Event`, or an event that a cluster's workers see."""
 
     def set(self) -> None:
-        """Tell them."""
+        """Ask them."""
         ...
 
     def is_set(self) -> bool:
-        """Whether they were told."""
+        """Whether they are asked to."""
+        ...
+
+
+class Task(Protocol):
+    """Something to be done once."""
+
+    @property
+    def done(self) -> bool:
+        """Whether its result is there."""
         ...
 
 
 @dataclass(frozen=True)
+class Ending:
+    """How work on a task ended, why it failed, and how many rows it wrote."""
+
+    state: Literal["done", "failed", "stopped"]
+    reason: str = ""
+    rows: int = 0
+
+
+T = TypeVar("T", bound=Task)
+
+Tick = Callable[[Mapping[T, Ending], Collection[T]], None]
+"""Called a few times a second with the tasks that have ended, and those that have not."""
+
+
+@dataclass(frozen=True)
 class Engine:
-    """Calls functions somewhere else: an executor, and an event that the functions it calls can ask for."""
+    """Calls functions somewhere else: an executor, and the event that asks those functions to end."""
 
     executor: Executor
     stop: Stop
@@ -47,9 +75,45 @@ def open_engine(cluster: str | None, workers: int) -> AbstractContextManager[Eng
     return local_engine(workers) if cluster is None else dask_engine(cluster)
 
 
+def run_all(
+    tasks: Sequence[T], work: Callable[[T, Stop], Ending], engine: Engine, tick: Tick[T], limit: float = math.inf
+) -> dict[T, Ending]:
+    """Do every task that is not done, in the given order as far as the engine keeps it; returns how each ended.
+
+    A task that fails does not stop the others. After ``limit`` seconds, or when interrupted, those under way are asked
+    to stop, and waited for.
+    """
+    end = time.monotonic() + limit
+    pause = max(_POLL_SECONDS, _POLL_SECONDS_PER_TASK * len(tasks))
+    ended = {task: Ending("done") for task in tasks if task.done}
+    running: dict[Future[Ending], T] = {}
+    try:
+        if limit > 0:
+            running = {engine.executor.submit(work, task, engine.stop): task for task in tasks if task not in ended}
+        while running and time.monotonic() < end:
+            for future in [future for future in running if future.done()]:
+                ended[running.pop(future)] = _ending(future)
+            tick(ended, running.values())
+            wait(running, pause)
+    finally:
+        if running:
+            engine.stop.set()
+            wait(running)
+    return ended
+
+
+def _ending(future: Future[Ending]) -> Ending:
+    """How the work ended; an engine that lost it, or could not call it, is a failure of that task."""
+    if future.cancelled():
+        return Ending("failed", "the cluster has gone: call again to continue")
+    if (error := future.exception()) is not None:
+        return Ending("failed", f"{type(error).__name__}: {error}".splitlines()[0])
+    return future.result()
+
+
 @contextmanager
 def local_engine(workers: int) -> Iterator[Engine]:
-    """Threads of this process; a job starts processes and waits for them."""
+    """Threads of this process; a run starts processes and waits for them."""
     with ThreadPoolExecutor(workers) as executor:
         yield Engine(executor, threading.Event())
 
@@ -67,7 +131,7 @@ def dask_engine(cluster: str) -> Iterator[Engine]:
         stack.enter_context(_quiet())
         address: Any = cluster
         if local is not None:
-            # Any number of workers may be killed: a job is done by one at a time, and is resumed.
+            # Any number of workers may be killed: a run is done by one at a time, and is resumed.
             stack.enter_context(dask.config.set({"distributed.scheduler.allowed-failures": 1000}))
             settings = {"n_workers": local, "threads_per_worker": 1, "memory_limit": 0, "dashboard_address": None}
             address = stack.enter_context(

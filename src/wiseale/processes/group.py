@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 
 import torch
@@ -15,12 +16,14 @@ from torch.distributed.rendezvous import rendezvous
 
 from wiseale.errors import ReportedByAnotherRankError, RunError, WiseAleError
 from wiseale.platform.signals import end_with_parent
-from wiseale.processes.heartbeat import Beats, watch_others
 from wiseale.processes.world import RESUME, STORE, World, report_once
 
-_EXCHANGE_TIMEOUT = timedelta(minutes=5)  # for a rank that hangs; a rank that died is noticed at once
-_LOADING_TIMEOUT = timedelta(days=1)  # for another process to pack a dataset
+EXCHANGE_SECONDS = 120
+"""How long a rank waits in a collective: a cut cable closes no connection, and ends the run after this time."""
+
+_LOADING_SECONDS = 3600  # for other ranks to load data, or to pack it
 _RANK_0_HEAD_START_SECONDS = 1.0  # so that rank 0 reports an error that all ranks meet
+_STORE_SECONDS = 10.0  # for the store to answer; one that cannot be reached never does
 
 
 class Group:
@@ -32,40 +35,47 @@ class Group:
 
     @contextmanager
     def one_per_machine_first(self) -> Iterator[None]:
-        """Run the block on one process of each machine first, then on the others: the first fills the data cache."""
+        """Run the block on one process of each machine first, then on the others: the first fills the data cache.
+
+        No rank leaves before all have run it, because collectives wait much shorter than loading data may take.
+        """
         if self._store is None:
             yield
             return
+        limit = timedelta(seconds=_LOADING_SECONDS)
+        loading = dist.new_group(backend="gloo", timeout=limit)
         ready = f"ready/{self._world.rank - self._world.local_rank}"
         if self._world.local_rank:
-            self._store.wait([ready], _LOADING_TIMEOUT)
+            self._store.wait([ready], limit)
         yield
         if not self._world.local_rank:
             self._store.set(ready, "1")
-
-    def beats(self) -> Beats:
-        """A connection to the store that does not wait for other uses of it."""
-        assert self._store is not None
-        return PrefixStore("beats", self._store.clone())  # type: ignore[attr-defined]
+        dist.barrier(group=loading)
 
     def should_report(self) -> bool:
-        """True on the first rank that asks, so that an error is reported once; rank 0 has a head start."""
+        """True on the first rank that asks, so that an error is reported once; rank 0 has a head start.
+
+        Where the store cannot be reached any more, on the first rank of each machine.
+        """
         if self._store is None:
             return True
         if not self._world.is_rank_0:
             time.sleep(_RANK_0_HEAD_START_SECONDS)
-        try:
-            return bool(self._store.add("reported", 1) == 1)
-        except RuntimeError:  # the store went down with its owner
-            return True
+        store, count = self._store, list[int]()
+
+        def ask() -> None:
+            with suppress(RuntimeError):  # the store went down with its owner
+                count.append(store.add("reported", 1))
+
+        question = threading.Thread(target=ask, daemon=True)
+        question.start()
+        question.join(_STORE_SECONDS)
+        return count == [1] if count else not self._world.local_rank
 
 
 @contextmanager
-def process_group(world: World, device: str, then: str = RESUME) -> Iterator[Group]:
-    """Connect this process with the other ranks; an error on one rank ends all of them and is reported once.
-
-    ``then`` is what the user is told to do when a rank is lost.
-    """
+def process_group(world: World, device: str) -> Iterator[Group]:
+    """Connect this process with the other ranks; an error on one rank ends all of them and is reported once."""
     if world.size == 1:
         yield Group(world)
         return
@@ -78,16 +88,15 @@ def process_group(world: World, device: str, then: str = RESUME) -> Iterator[Gro
         reason = str(error).splitlines()[0]
         raise RunError(f"rank {world.rank} of {world.size} could not meet the others: {reason}") from None
     try:
-        with nullcontext() if launched else watch_others(world, group.beats(), then):
-            yield group
+        yield group
     except RuntimeError as error:
         if not _is_lost_connection(error):
             raise
-        if launched or not group.should_report():  # the launcher reports which rank died, and why
+        died = "Timed out" not in str(error)
+        if (launched and died) or not group.should_report():  # the launcher reports which rank died, and why
             raise ReportedByAnotherRankError from None
-        raise RunError(
-            f"rank {world.rank} of {world.size} lost the others: one of them died or was cut off; {then}"
-        ) from None
+        reason = "one of them died" if died else f"one was cut off or has stopped {EXCHANGE_SECONDS} s ago"
+        raise RunError(f"rank {world.rank} of {world.size} lost the others: {reason}; {RESUME}") from None
     except WiseAleError as error:
         if not group.should_report():
             raise ReportedByAnotherRankError from error
@@ -105,12 +114,13 @@ def _connect(world: World, device: str) -> Store:
             raise RunError(f"several processes cannot share {device}: give --device {kind}, and each takes its own")
     if kind == "cuda":
         torch.cuda.set_device(world.local_rank)
+    limit = timedelta(seconds=EXCHANGE_SECONDS)
     if STORE in os.environ:
         store: Store = dist.FileStore(os.environ[STORE], world.size)  # type: ignore[attr-defined]
     else:
-        store = next(rendezvous("env://", world.rank, world.size, timeout=_EXCHANGE_TIMEOUT))[0]
+        store = next(rendezvous("env://", world.rank, world.size, timeout=limit))[0]
     backend = "cpu:gloo,cuda:nccl" if kind == "cuda" else "gloo"
-    dist.init_process_group(backend, store=store, rank=world.rank, world_size=world.size, timeout=_EXCHANGE_TIMEOUT)
+    dist.init_process_group(backend, store=store, rank=world.rank, world_size=world.size, timeout=limit)
     return PrefixStore("wiseale", store)
 
 

@@ -26,11 +26,10 @@ _INTERRUPTED = tuple(128 + number for number in (*STOP_SIGNALS, SIGPIPE))
 Rank = subprocess.Popen[bytes]
 
 
-def launch(arguments: Sequence[str], processes: int, then: str = RESUME) -> int:
+def launch(arguments: Sequence[str], processes: int) -> int:
     """Run ``wiseale ARGUMENTS`` as that many ranks and wait for them; returns the exit code of the run.
 
-    SIGINT and SIGTERM are forwarded to every rank; a rank that fails ends the others. ``then`` is what the user is told
-    to do when a rank is killed.
+    SIGINT and SIGTERM are forwarded to every rank; a rank that fails ends the others.
     """
     ranks: list[Rank] = []
     received: list[int] = []
@@ -50,7 +49,7 @@ def launch(arguments: Sequence[str], processes: int, then: str = RESUME) -> int:
     if received:
         return 128 + received[0]
     raise RunError(
-        f"rank {failed} of {processes} was killed by {signal.Signals(-code).name}, so the others were stopped: {then}"
+        f"rank {failed} of {processes} was killed by {signal.Signals(-code).name}, so the others were stopped: {RESUME}"
     )
 
 
@@ -73,9 +72,8 @@ def _watch(ranks: Sequence[Rank]) -> int | None:
     """Wait until all ranks have ended or time is up; returns the rank that failed, if any."""
     failed: int | None = None
     deadline = float("inf")
-    while (
-        None in [rank.poll() for rank in ranks] and time.monotonic() < deadline
-    ):  # asks every rank, not the first alone
+    # A list, not a generator: every rank is asked, not the first alone.
+    while None in [rank.poll() for rank in ranks] and time.monotonic() < deadline:
         if failed is None and (failed := _failed(ranks)) is not None:
             deadline = time.monotonic() + _FAILED_SECONDS
             for rank in ranks:

@@ -12,7 +12,6 @@ from wiseale.errors import ConfigError, ReportedByAnotherRankError, WiseAleError
 STORE = "WISEALE_STORE"
 """Environment variable: path of the file store that ranks started by ``wiseale --processes`` meet in."""
 
-
 RESUME = "`wiseale resume` continues from the last checkpoint"
 """What a user can do when a rank of a training is lost."""
 

@@ -23,7 +23,7 @@ from wiseale.platform.atomic_files import (
     write_text,
 )
 from wiseale.platform.json_files import read_text
-from wiseale.platform.locks import exclusive_lock
+from wiseale.platform.locks import reserved
 from wiseale.runs.checkpoint import newest_history
 from wiseale.runs.notebook import TERMS, curves_svg, table_html
 from wiseale.runs.record import Environment, EpochTiming, RunRecord
@@ -146,11 +146,7 @@ class RunDirectory:
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
         """Reserve the run for this process; the lock of a killed process is released."""
-        with contextlib.ExitStack() as stack:
-            try:
-                stack.enter_context(exclusive_lock(self.path, wait=False))
-            except BlockingIOError:
-                raise RunError(f"{self.path} is in use by another process: wait for it, or stop it") from None
+        with reserved(self.path):
             for folder in (self.path, self.checkpoints):  # whoever left something there has been killed
                 clear_leftovers(folder)
             yield

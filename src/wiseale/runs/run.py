@@ -23,8 +23,7 @@ from wiseale.errors import DivergenceError, RunError
 from wiseale.models.collapse import CodeUse
 from wiseale.models.model_file import ModelConfig, model_digest, model_directory, save_model
 from wiseale.platform.atomic_files import sha256
-from wiseale.platform.machine import require_memory
-from wiseale.platform.source import source_commit
+from wiseale.platform.machine import require_memory, source_commit
 from wiseale.processes.collectives import broadcast
 from wiseale.processes.ddp import batch_statistics
 from wiseale.processes.group import process_group
