@@ -22,7 +22,7 @@ from wiseale.likelihoods import GaussianFamily
 from wiseale.networks.mlp import Mlp
 from wiseale.networks.model import Model
 from wiseale.posterior import Posterior
-from wiseale.runs.run import start
+from wiseale.runs.train import start
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "measures.md"
 WAVES = "sine:n=64,n_test=450,length=32"

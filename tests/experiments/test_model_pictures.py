@@ -13,7 +13,7 @@ from wiseale.experiments import model_pictures as pictures
 from wiseale.experiments.comparison import Result, System
 from wiseale.experiments.gallery import draw_all
 from wiseale.experiments.model_pictures import STANDARD, run_pictures
-from wiseale.runs.run import start
+from wiseale.runs.train import start
 
 RNG = np.random.default_rng(0)
 DATA = {

@@ -17,7 +17,7 @@ from wiseale.experiments.saved_figure import SavedFigure
 from wiseale.report import directory
 from wiseale.report.definitions import definitions
 from wiseale.report.how_it_was_run import settings_table, systems_table
-from wiseale.runs.run import start
+from wiseale.runs.train import start
 
 FIGURES = {
     *("training_curves", "rate_distortion", "bound_sandwich", "reconstructions", "prior_samples", "interpolations"),

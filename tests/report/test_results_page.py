@@ -19,7 +19,7 @@ from wiseale.experiments.paper.reproduction import keep_request, read_reproducti
 from wiseale.experiments.paper.results import TOY_TABLES, Results
 from wiseale.report.directory import reproduction_page
 from wiseale.report.results_figures import draw_figures
-from wiseale.runs.run import start
+from wiseale.runs.train import start
 
 CHOOSING = "# What to choose\n\n<!-- results: weights sine -->\n\n<!-- end -->\n"
 

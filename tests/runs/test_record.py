@@ -13,7 +13,7 @@ from wiseale.errors import RunError
 from wiseale.evaluation.evaluate import evaluate
 from wiseale.evaluation.record import Evaluation
 from wiseale.runs.directory import RunDirectory, append_line, read
-from wiseale.runs.run import start
+from wiseale.runs.train import start
 
 
 @pytest.fixture(scope="module")

@@ -9,10 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from wiseale.cli.data_argument import DATA
-from wiseale.cli.options import cluster_option, read_settings, settings_options, spelled_as_options
+from wiseale.cli.options import (
+    DATA,
+    VariadicCommand,
+    cluster_option,
+    read_settings,
+    settings_options,
+    spelled_as_options,
+)
 from wiseale.cli.slurm import array_script
-from wiseale.cli.variadic import VariadicCommand
 from wiseale.config import TrainConfig
 from wiseale.errors import ConfigError
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from wiseale.cli.data_argument import DATA
+from wiseale.cli.options import DATA
 from wiseale.errors import ConfigError, counted
 from wiseale.processes.world import from_environment, report_once
 
@@ -55,15 +55,15 @@ def command(
         from wiseale.evaluation.evaluate import AGAIN
         from wiseale.processes.launch import launch
 
-        asked = ["--seed", str(seed), "--most", str(most), "--nll-samples", str(nll_samples)]
-        asked += ["--figures" if figures else "--no-figures", *(["--json"] if as_json else [])]
-        return launch(["evaluate", str(run), *asked, *(["--data", data] if data else [])], processes, AGAIN)
+        options = ["--seed", str(seed), "--most", str(most), "--nll-samples", str(nll_samples)]
+        options += ["--figures" if figures else "--no-figures", *(["--json"] if as_json else [])]
+        return launch(["evaluate", str(run), *options, *(["--data", data] if data else [])], processes, AGAIN)
 
     from rich.console import Console
 
-    from wiseale.cli.outcome import collapse_line, named_pictures
+    from wiseale.cli.display import collapse_line, named_pictures
     from wiseale.evaluation.evaluate import evaluate
-    from wiseale.runs.directory import RunDirectory
+    from wiseale.runs.run import Run
 
     with _progress(quiet=as_json or not world.is_rank_0) as progress:
         result = evaluate(run, data, seed, most, nll_samples, progress)
@@ -80,8 +80,8 @@ def command(
         console.print(f"not measured: {names} ({reason})", highlight=False, markup=False, soft_wrap=True)
     if pictures:
         console.print(pictures, highlight=False, markup=False, soft_wrap=True)
-    if told := collapse_line(RunDirectory(run), result.code_use):
-        console.print(told, highlight=False, markup=False, soft_wrap=True)
+    if collapsed := collapse_line(Run.open(run).settings, result.code_use):
+        console.print(collapsed, highlight=False, markup=False, soft_wrap=True)
     return 0
 
 
@@ -123,11 +123,11 @@ def _progress(quiet: bool) -> Iterator[Progress | None]:
 
 
 def _line_by_line() -> Progress:
-    told = set[str]()
+    printed = set[str]()
 
-    def tell(title: str, fraction: float) -> None:
-        if title not in told:
-            told.add(title)
+    def show(title: str, fraction: float) -> None:
+        if title not in printed:
+            printed.add(title)
             print(f"{fraction:4.0%} {title}", file=sys.stderr, flush=True)
 
-    return tell
+    return show

@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 
 from wiseale.evaluation.case import Case
-from wiseale.evaluation.encoded import MOST_ROWS, open_run
+from wiseale.evaluation.encoded import MOST_ROWS, encode
 from wiseale.evaluation.findings import Findings
 from wiseale.evaluation.parts import PARTS
 from wiseale.evaluation.record import Evaluation
@@ -17,7 +17,7 @@ from wiseale.platform.atomic_files import write_text
 from wiseale.processes.group import process_group
 from wiseale.processes.shared_tasks import divide_tasks
 from wiseale.processes.world import from_environment
-from wiseale.runs.directory import RunDirectory
+from wiseale.runs.run import Run
 from wiseale.training.plan import default_threads
 
 NLL_SAMPLES = 64
@@ -47,39 +47,39 @@ def evaluate(
         torch.set_num_threads(default_threads(world.local_size))
     with process_group(world, "cpu", then=AGAIN) as group:
         with group.one_per_machine_first():
-            opened = open_run(path, data)
+            run = Run.open(path, data)
+            unseen = run.rows("unseen", most)
         with divide_tasks(world):
-            encoded = opened.unseen(most)
-            found, groups = measure(Case(encoded, seed, nll_samples), progress)
-    run = RunDirectory.open(path)
+            encoded = encode(run, unseen)
+            findings, groups = measure(Case(encoded, seed, nll_samples), progress)
     result = Evaluation(
-        data=data or run.read_record().settings.data,
+        data=data or run.settings.data,
         split=encoded.split,
         n_eval=len(encoded.rows),
         seed=seed,
-        measures=found.measures,
-        reasons=found.reasons,
+        measures=findings.measures,
+        reasons=findings.reasons,
         groups=groups,
     )
     if data is None and world.is_rank_0:
-        write_text(run.evaluation, result.to_json())
+        write_text(run.directory.evaluation, result.to_json())
     return result
 
 
 def measure(case: Case, progress: Progress | None = None) -> tuple[Findings, dict[str, list[str]]]:
     """Compute every part; parts whose requirements the model lacks are null."""
-    found, groups = Findings({}), dict[str, list[str]]()
+    findings, groups = Findings({}), dict[str, list[str]]()
     missing = case.missing()
     for number, part in enumerate(PARTS):
         tick = partial(_report, progress, part.title, number)
         tick(0.0)
         lacking = [missing[need] for need in part.needs if need in missing]
         new = Findings.none(part.names, lacking[0]) if lacking else part.measure(case, tick)
-        found |= new
+        findings |= new
         groups.setdefault(part.title, []).extend(new.measures)
     if progress is not None:
         progress("done", 1.0)
-    return found, {title: names for title, names in groups.items() if names}
+    return findings, {title: names for title, names in groups.items() if names}
 
 
 def _report(progress: Progress | None, title: str, number: int, fraction: float) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from wiseale.config import TrainConfig, from_values
+from wiseale.config import SCIENCE, TrainConfig, from_values
 from wiseale.data import Dataset
 from wiseale.data.shared import shared
 from wiseale.errors import RunError, WiseAleError
@@ -30,7 +30,6 @@ from wiseale.training.records import EpochRecord
 
 COMPARISON = "comparison.json"
 _MOST_SEEDS = 10_000
-_OF_THE_MACHINE = ("data_root", "device", "logger", "checkpoint_every")  # may differ from call to call
 
 
 @dataclass(frozen=True)
@@ -143,7 +142,7 @@ class Comparison:
         return [
             f"{name} is {theirs[name]}, not {value}"
             for name, value in ours.items()
-            if name not in _OF_THE_MACHINE and theirs[name] != value
+            if name in (*SCIENCE, "evaluate_rows") and theirs[name] != value
         ]
 
 
@@ -200,10 +199,11 @@ class Result:
         """Measures of the training itself: the last epoch's ELBO, and seconds per thousand rows (median epoch)."""
         last = self.metrics[-1].train
         timings = self.directory.read_timing()
-        found = {"seconds_per_thousand_rows": 1000 / median(t.samples_per_second for t in timings)} if timings else {}
-        if cpu := [t.cpu_seconds_per_thousand_rows for t in timings if t.cpu_seconds_per_thousand_rows is not None]:
-            found["cpu_seconds_per_thousand_rows"] = median(cpu)
-        return found | ({"training_elbo": last["elbo"]} if "elbo" in last else {})
+        costs: dict[str, float] = {}
+        if timings:
+            costs["seconds_per_thousand_rows"] = 1000 / median(t.samples_per_second for t in timings)
+            costs["cpu_seconds_per_thousand_rows"] = median(t.cpu_seconds_per_thousand_rows for t in timings)
+        return costs | ({"training_elbo": last["elbo"]} if "elbo" in last else {})
 
     @property
     def metrics(self) -> list[EpochRecord]:

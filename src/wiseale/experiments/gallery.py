@@ -9,7 +9,6 @@ from pathlib import Path
 from statistics import mode
 
 from wiseale.config import parse_spec
-from wiseale.evaluation.encoded import open_run
 from wiseale.experiments.comparison import Result, Summary, System, summarize
 from wiseale.experiments.model_pictures import model_pictures, run_curves
 from wiseale.experiments.saved_figure import Folder, SavedFigure
@@ -17,6 +16,7 @@ from wiseale.figures.curves import training_curves
 from wiseale.figures.rate_distortion import SystemPoint, rate_distortion
 from wiseale.figures.sandwich import Sandwich, bound_sandwich
 from wiseale.objectives import make_objective
+from wiseale.runs.run import Run
 
 # Measures of evaluation.json that make up a sandwich, in the order of its fields.
 _SANDWICH = {
@@ -43,7 +43,7 @@ def draw_all(figures: Path, results: Sequence[Result], sweep: Sequence[Result] =
     optional = (_rate_distortion(folder, [*results, *sweep]), _sandwich(folder, summary))
     made += [figure for figure in optional if figure]
     seed = mode(result.seed for result in results)  # runs of one seed hold out the same rows
-    opened = {r.system.name: open_run(r.path) for r in results if r.seed == seed}
+    opened = {r.system.name: Run.open(r.path) for r in results if r.seed == seed}
     return [*made, *model_pictures(folder, opened, seed)]
 
 

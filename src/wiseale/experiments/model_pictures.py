@@ -7,14 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from wiseale.data import Dataset
-from wiseale.evaluation.encoded import OpenRun, open_run
+from wiseale.evaluation.encoded import encode
 from wiseale.experiments.code_pictures import map_picture, posterior_pictures
 from wiseale.experiments.decoded_pictures import decoded_pictures
 from wiseale.experiments.saved_figure import Folder, SavedFigure
 from wiseale.experiments.table_pictures import table_pictures
 from wiseale.experiments.words import objective_in_words
 from wiseale.figures.curves import training_curves
-from wiseale.runs.directory import RunDirectory
+from wiseale.runs.run import Run
 from wiseale.training.records import EpochRecord
 
 POINTS_SHOWN = 3000
@@ -27,15 +27,13 @@ def run_pictures(path: Path, dataset: Dataset | None = None) -> list[Path]:
 
     ``dataset`` is the run's own, where it is in memory already.
     """
-    run = RunDirectory.open(path)
-    made = [run.figures / f"{name}.png" for name in STANDARD]
+    run = Run.open(path, dataset=dataset)
+    made = [run.directory.figures / f"{name}.png" for name in STANDARD]
     if not all(picture.exists() for picture in made):
-        folder = Folder(run.figures, svg=False)
-        opened = open_run(path, dataset=dataset)
-        run_curves(folder, run.read_metrics())
-        model_pictures(
-            folder, {objective_in_words(opened.settings.objective): opened}, opened.settings.seed, brief=True
-        )
+        folder = Folder(run.directory.figures, svg=False)
+        run_curves(folder, run.history)
+        name = objective_in_words(run.settings.spec("objective"))
+        model_pictures(folder, {name: run}, run.settings.seed, brief=True)
     return made
 
 
@@ -47,15 +45,15 @@ def run_curves(folder: Folder, metrics: Sequence[EpochRecord]) -> SavedFigure:
     return folder.save(training_curves(lines), "training_curves", caption)
 
 
-def model_pictures(folder: Folder, runs: Mapping[str, OpenRun], seed: int, *, brief: bool = False) -> list[SavedFigure]:
+def model_pictures(folder: Folder, runs: Mapping[str, Run], seed: int, *, brief: bool = False) -> list[SavedFigure]:
     """Draw every figure that applies; ``brief`` draws reconstructions, samples, traversals and the latent map alone.
 
     The map shows all rows, or in a comparison the unseen ones, if there are as many as a map shows.
     """
-    all_rows = {name: run.all_rows(POINTS_SHOWN) for name, run in runs.items()}
+    all_rows = {name: encode(run, run.rows("all rows", POINTS_SHOWN)) for name, run in runs.items()}
     some = next(iter(all_rows.values()))
     unseen = some.unseen is None or some.unseen.any()
-    models = {name: run.unseen(POINTS_SHOWN) for name, run in runs.items()} if unseen else all_rows
+    models = {name: encode(run, run.rows("unseen", POINTS_SHOWN)) for name, run in runs.items()} if unseen else all_rows
     if len(some.model.x_shape) == 1:
         decoded = table_pictures(folder, all_rows, seed, brief=brief)
     else:

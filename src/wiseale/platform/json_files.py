@@ -100,9 +100,9 @@ def sealed(values: Mapping[str, Any]) -> str:
 
 
 def unseal(values: dict[str, Any]) -> dict[str, Any]:
-    """The table without its checksum, which must be right; files of earlier versions have none."""
+    """The table without its checksum, which must be right."""
     inside = {key: value for key, value in values.items() if key != _SEAL}
-    if _SEAL in values and values[_SEAL] != _digest(inside):
+    if values.get(_SEAL) != _digest(inside):
         raise ValueError("its content is not that of its checksum: it is damaged or was edited")
     return inside
 

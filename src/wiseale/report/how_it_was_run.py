@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 
+from wiseale.config import SCIENCE
 from wiseale.experiments.comparison import Comparison, Result
 from wiseale.report.document import Block, Commands, Paragraph, Table
+from wiseale.training.settings import RunSettings
 
-_COMMON = (
-    *("data", "network", "likelihood", "latent_dim", "batch_size", "max_epochs", "lr", "lr_schedule", "prior_warmup"),
-    *("max_grad_norm", "patience", "held_out", "precision"),
+_COMMON = tuple(  # the objective and the seed stand beside each system and run
+    item.name for item in fields(RunSettings) if item.name in SCIENCE and item.name not in ("objective", "seed")
 )
 _FACTS = ("n_train", "n_held_out", "steps_per_epoch", "x_shape", "standardized")
 
@@ -45,11 +46,12 @@ def systems_table(results: Sequence[Result], name: str) -> Table:
     shared, rows = _shared_settings(results), []
     for result in sorted(first.values(), key=results.index):
         record = result.directory.read_record()
-        own = {key: getattr(record.settings, key) for key in _COMMON if key not in shared}
+        values = record.settings.to_values()
+        own = {key: values[key] for key in _COMMON if key not in shared}
         own |= result.system.settings
         weight, parameters = f"{record.facts.prior_weight:.4g}", f"{record.facts.parameters:,}"
         listed = ", ".join(f"{key} {value}" for key, value in own.items()) or "-"
-        rows.append((result.system.name, record.settings.objective, listed, weight, parameters))
+        rows.append((result.system.name, values["objective"], listed, weight, parameters))
     columns = ("system", "objective with all its settings", "settings of its own", "effective weight", "parameters")
     return Table(name, columns, tuple(rows), "What was compared. The prior's effective weight is per observation.")
 
@@ -63,7 +65,7 @@ def settings_table(results: Sequence[Result], name: str) -> Table:
 
 def _shared_settings(results: Sequence[Result]) -> dict[str, object]:
     """Those with one value in all runs."""
-    every = [vars(result.directory.read_record().settings) for result in results]
+    every = [result.directory.read_record().settings.to_values() for result in results]
     return {key: every[0][key] for key in _COMMON if all(settings[key] == every[0][key] for settings in every)}
 
 

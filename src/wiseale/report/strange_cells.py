@@ -8,9 +8,9 @@ from wiseale.data.dataset import Array
 from wiseale.data.tables.raw import as_word
 from wiseale.data.tables.schema import Column
 from wiseale.errors import counted
-from wiseale.evaluation.encoded import OpenRun
 from wiseale.models.inference import Codec
 from wiseale.report.document import Table
+from wiseale.runs.run import Run
 
 MOST_CELLS = 20
 MOST_ROWS = 100_000
@@ -19,9 +19,9 @@ MOST_ROWS = 100_000
 _SHOWN = 12  # other cells of the row
 
 
-def strange_cells(run: OpenRun) -> tuple[Table, ...]:
+def strange_cells(run: Run) -> tuple[Table, ...]:
     """The least likely cells given their row's code; nothing where the rows are not a table with named columns."""
-    codec, x = run.codec, run.dataset.train.x[:MOST_ROWS]
+    codec, x = run.fast_codec, run.dataset.train.x[:MOST_ROWS]
     if x.ndim != 2 or not codec.model_config.columns:
         return ()
     parts = list(codec.blocks(len(x)))

@@ -75,7 +75,7 @@ def _fit(
     while progress.epoch < plan.max_epochs and not progress.stopped:
         started, cpu_started = time.perf_counter(), time.process_time()
         first = progress.step % steps_per_epoch
-        order = shuffled(len(train), plan.seed, "order", progress.epoch, listed=plan.listed_order)
+        order = shuffled(len(train), plan.seed, "order", progress.epoch)
         learner.modules.train()
 
         for s in range(first, steps_per_epoch):
@@ -187,7 +187,7 @@ def _held_out_terms(learner: Learner, held_out: Batches, plan: Plan, world: Worl
     broadcast(batch_statistics(learner.modules), world)
     size = min(plan.batch_size, len(held_out))
     count = len(held_out) // size
-    order = shuffled(len(held_out), plan.seed, "held-out order", listed=plan.listed_order)
+    order = shuffled(len(held_out), plan.seed, "held-out order")
     rows: dict[int, Tensor] = {}
     with split_batch(ALONE):
         for batch in {0, *range(world.rank, count, world.size)}:  # the first on every rank, for the terms' names

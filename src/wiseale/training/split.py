@@ -9,7 +9,6 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from wiseale.config import TrainConfig
 from wiseale.errors import DataError
 from wiseale.randomness import MOST_LISTED, shuffled
 
@@ -46,23 +45,19 @@ class RowsExcept:
         return positions + torch.searchsorted(self._before, positions, right=True)
 
 
-def held_out_count(n: int, part: float, most: int | None = None) -> int:
+def held_out_count(n: int, part: float, most: int = MOST_HELD_OUT) -> int:
     """Rows held out of n: the given part, rounded, and at most ``most``; at least two rows remain to train on."""
-    wanted = round(n * part) if most is None else min(round(n * part), most)
-    return min(wanted, n - 2) if n > 2 else 0
+    return min(round(n * part), most, n - 2) if n > 2 else 0
 
 
-def split_rows(n: int, settings: TrainConfig) -> Split:
-    """The split of n rows, a function of resolved settings: part, largest number and seed.
+def split_rows(n: int, part: float, most: int, seed: int) -> Split:
+    """The split of n rows, of which this part is held out, at most ``most``; a function of its arguments.
 
-    Above :data:`~wiseale.randomness.MOST_LISTED` rows nothing of size n is stored. Runs of versions that knew no
-    largest number (None) are split as they were.
+    Above :data:`~wiseale.randomness.MOST_LISTED` rows nothing of size n is stored.
     """
-    assert settings.held_out is not None
     if n < 2:
         raise DataError(f"the data has {n} rows: at least 2 are needed")
-    listed = settings.held_out_most is None or n <= MOST_LISTED
-    order = shuffled(n, settings.seed, "held out", listed=listed)
-    count = held_out_count(n, settings.held_out, settings.held_out_most)
+    order = shuffled(n, seed, "held out")
+    count = held_out_count(n, part, most)
     held = np.sort(order[:count].numpy())
-    return Split(np.sort(order[count:].numpy()) if listed else RowsExcept(n, held), held)
+    return Split(np.sort(order[count:].numpy()) if n <= MOST_LISTED else RowsExcept(n, held), held)

@@ -11,7 +11,7 @@ from wiseale.config import TrainConfig, parse_spec
 from wiseale.experiments.job import Job
 from wiseale.experiments.paper.run_rows import NOT_KEPT, RunRow, without_folders
 
-_NOT_COMPARED = NOT_KEPT | {"objective", "prior_warmup", "seed", "threads", "processes", "figures"}
+_NOT_COMPARED = NOT_KEPT | {"objective", "prior_warmup", "seed"}
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def is_row_of(config: TrainConfig, row: RunRow) -> bool:
 
 
 def _agrees(name: str, given: Any, kept: Any) -> bool:
-    if name == "data":
+    if name in ("data", "init_from"):
         return bool(without_folders(given) == kept)
     if name in ("network", "likelihood") and isinstance(kept, str):  # the row also has the settings left at defaults
         (asked, settings), (known, known_settings) = parse_spec(given), parse_spec(kept)

@@ -10,12 +10,13 @@ import numpy as np
 import torch
 
 from wiseale.errors import RunError
-from wiseale.evaluation.encoded import Encoded, encode_run
+from wiseale.evaluation.encoded import Encoded, encode
 from wiseale.experiments import systems as s
 from wiseale.experiments.code_pictures import BATCH_SHOWN
 from wiseale.experiments.comparison import Result
 from wiseale.experiments.decoded_pictures import shown, spread_rows
 from wiseale.figures.mosaic import Values
+from wiseale.runs.run import Run
 
 SHOWN = (s.WAE_MMD_GAUSSIAN, s.WAE_MMD, s.WISE_ALE, s.WISE_ALE_AS_WRITTEN, s.AEVB, s.BETA_VAE)
 _MOST_ROWS = 3000
@@ -90,7 +91,7 @@ def collect_arrays(
     runs = {result.system.name: result for result in results if result.system.name in names and result.seed == seed}
     if seed is None or not runs:
         return before
-    models = {name: encode_run(runs[name].path, most=_MOST_ROWS) for name in names if name in runs}
+    models = {name: _encoded(runs[name].path) for name in names if name in runs}
     some = next(iter(models.values()))
     chosen = spread_rows(some)[: None if reconstructions else 0]
     arrays = {}
@@ -101,6 +102,11 @@ def collect_arrays(
     in_order = {name: together[name] for name in names if name in together}
     x = shown(some, some.read(chosen))
     return FigureArrays(condition, seed, x if inputs else x[:0], in_order)
+
+
+def _encoded(path: Path) -> Encoded:
+    run = Run.open(path)
+    return encode(run, run.rows("unseen", _MOST_ROWS))
 
 
 def _batch(one: Encoded) -> tuple[Values, Values | None]:

@@ -13,19 +13,20 @@ from pathlib import Path
 from typing import Any
 
 from wiseale import registry
-from wiseale.config import TrainConfig, parse_spec
+from wiseale.config import ROLES, parse_spec
 from wiseale.errors import RunError
 from wiseale.experiments.comparison import Result
 from wiseale.platform.atomic_files import write_text
-from wiseale.training.split import held_out_count
+from wiseale.training.settings import RunSettings
+from wiseale.training.split import MOST_HELD_OUT, held_out_count
 
 RUNS = "runs.csv"
 
 # Further training settings of a condition, with the values that they have in the paper's experiments.
-_FURTHER = {"max_grad_norm": None, "patience": None, "precision": "fp32"}
+_FURTHER = {"max_grad_norm": None, "patience": None, "precision": "fp32", "init_from": None}
 _HELD_OUT = 0.05
 
-NOT_KEPT = {"data_root", "device", "logger", "checkpoint_every", "init_from"}  # of the machine, not of the result
+NOT_KEPT = {name for name, role in ROLES.items() if role != "science"}
 
 
 @dataclass(frozen=True)
@@ -34,8 +35,8 @@ class Condition:
 
     Not in it: the system with its settings (objective and ``prior_warmup``, which :func:`values_of` compares within a
     system) and the seed, in which compared runs differ on purpose; threads, processes and device, which change only the
-    rounding; version and commit, because runs made over several days would then never be averaged. All but the device
-    are kept in the row.
+    rounding; version and commit, because runs made over several days would then never be averaged. All but those of the
+    machine are kept in the row.
 
     Attributes:
         scale: what `wiseale reproduce` was asked for.
@@ -86,7 +87,7 @@ class RunRow:
         weight: what the prior is multiplied by, per observation.
         seconds: training time of all epochs.
         commit: Git commit the run was started from; empty if it is unknown.
-        config: the run's complete settings as JSON, without those of the machine.
+        config: the settings that decide the run's result, as JSON.
         measures: every measure that has a value.
     """
 
@@ -112,9 +113,6 @@ def row_of(result: Result, experiment: str, scale: str, control: str = "") -> Ru
     """The row of a run of `wiseale reproduce`."""
     record, environment = result.directory.read_record(), result.directory.read_environment()
     settings, facts, evaluation = record.settings, record.facts, result.evaluation
-    assert settings.network is not None
-    assert settings.likelihood is not None
-    assert settings.lr is not None
     config = _config(settings)
     condition = Condition(
         experiment=experiment,
@@ -122,14 +120,14 @@ def row_of(result: Result, experiment: str, scale: str, control: str = "") -> Ru
         control=control,
         data=without_folders(settings.data),
         rows=facts.n_train + facts.n_held_out,
-        epochs=settings.max_epochs or 0,
-        batch_size=settings.batch_size or 0,
-        latent_dim=settings.latent_dim or 0,
-        network=settings.network,
-        init=parse_spec(settings.network)[1]["init"],
-        likelihood=settings.likelihood,
+        epochs=settings.max_epochs,
+        batch_size=settings.batch_size,
+        latent_dim=settings.latent_dim,
+        network=settings.spec("network"),
+        init=settings.network.init,
+        likelihood=settings.spec("likelihood"),
         lr=settings.lr,
-        lr_schedule=settings.lr_schedule or "constant",
+        lr_schedule=settings.spec("lr_schedule"),
         n_eval=evaluation.n_eval,
         data_fingerprint=facts.data_fingerprint[:12],
         further=_further(config, facts.n_train + facts.n_held_out),
@@ -140,7 +138,7 @@ def row_of(result: Result, experiment: str, scale: str, control: str = "") -> Ru
         system=result.system.name,
         objective=result.system.objective,
         weight=facts.prior_weight,
-        prior_warmup=settings.prior_warmup or 0.0,
+        prior_warmup=settings.prior_warmup,
         seed=result.seed,
         seconds=sum(timing.seconds for timing in result.directory.read_timing()),
         version=environment.wiseale,
@@ -163,9 +161,10 @@ def without_folders(data: str) -> str:
     return f"{name}:{','.join(items)}" if values else name
 
 
-def _config(settings: TrainConfig) -> str:
-    kept = {key: value for key, value in dataclasses.asdict(settings).items() if key not in NOT_KEPT}
-    return json.dumps(kept | {"data": without_folders(settings.data)}, ensure_ascii=False, sort_keys=True)
+def _config(settings: RunSettings) -> str:
+    kept = {key: value for key, value in settings.to_values().items() if key not in NOT_KEPT}
+    places = {key: without_folders(kept[key]) for key in ("data", "init_from") if kept[key] is not None}
+    return json.dumps(kept | places, ensure_ascii=False, sort_keys=True)
 
 
 def _further(config: str, rows: int) -> str:
@@ -177,7 +176,7 @@ def _further(config: str, rows: int) -> str:
     if not isinstance(settings, dict):
         raise ValueError("its config is not a JSON object")
     values = {name: settings.get(name, usual) for name, usual in _FURTHER.items()}
-    held_out = held_out_count(rows, settings.get("held_out", _HELD_OUT), settings.get("held_out_most"))
+    held_out = held_out_count(rows, settings.get("held_out", _HELD_OUT), settings.get("held_out_most") or MOST_HELD_OUT)
     unusual = [f"{held_out} rows held out"] if held_out != held_out_count(rows, _HELD_OUT) else []
     return ", ".join([*unusual, *(f"{name}={value}" for name, value in values.items() if value != _FURTHER[name])])
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from wiseale import config
-from wiseale.config import SettingError, TrainConfig
+from wiseale.config import SEARCHED, SPECS, SettingError, TrainConfig
 from wiseale.registry import did_you_mean
 
 if TYPE_CHECKING:
@@ -16,12 +16,6 @@ if TYPE_CHECKING:
 
 DEFAULT = ("lr=1e-4..5e-3", "batch_size=32|64|128|256", "latent_dim=2|4|8|16")
 """Searched unless the setting is given."""
-
-_SPECS = ("objective", "network", "likelihood", "lr_schedule")
-_NOT_SEARCHED = (
-    *("data", "columns", "missing", "unseen", "data_root", "held_out", "held_out_most"),
-    *("seed", "processes", "threads", "device", "logger", "figures", "checkpoint_every", "init_from"),
-)
 
 
 @dataclass(frozen=True)
@@ -93,7 +87,6 @@ def settings_of_trial(base: TrainConfig, values: Mapping[str, str]) -> TrainConf
 
 def _require_known(name: str) -> None:
     option, dot, _ = name.partition(".")
-    known = [item.name for item in dataclasses.fields(TrainConfig) if item.name not in _NOT_SEARCHED]
-    if option not in known or (dot and option not in _SPECS):
-        near = did_you_mean(option, known)
-        raise SettingError("space", f"{name!r} cannot be searched{near} (known: {', '.join(known)}, objective.KEY, …)")
+    if option not in SEARCHED or (dot and option not in SPECS):
+        near, known = did_you_mean(option, SEARCHED), ", ".join(SEARCHED)
+        raise SettingError("space", f"{name!r} cannot be searched{near} (known: {known}, objective.KEY, …)")

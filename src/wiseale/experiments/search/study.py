@@ -24,7 +24,7 @@ from wiseale.platform.locks import exclusive_lock
 from wiseale.runs.checkpoint import newest_progress
 from wiseale.runs.directory import RunDirectory
 from wiseale.runs.record import RunRecord
-from wiseale.runs.run import resume, start
+from wiseale.runs.train import resume, start
 from wiseale.training.records import TimedEpochRecord
 
 if TYPE_CHECKING:
@@ -240,7 +240,7 @@ class _Watcher:
 
     def started(self, record: RunRecord, notes: Sequence[str]) -> None:
         """Know how long the prior's weight rises: until then a trial is not stopped."""
-        self._warmup = record.settings.prior_warmup or 0.0
+        self._warmup = record.settings.prior_warmup
 
     def step(self, epoch: int, step_in_epoch: int, steps_per_epoch: int, terms: Mapping[str, float]) -> None:
         """Nothing."""

@@ -7,26 +7,26 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from wiseale import config
+from wiseale.config import parse_spec
 from wiseale.runs.directory import RunDirectory
-from wiseale.runs.loggers.logger import Logger, Writer
+from wiseale.runs.loggers.logger import Writer
 from wiseale.training.loop import Journal
-from wiseale.training.plan import require_logger
+from wiseale.training.plan import require_package
 from wiseale.training.records import EpochRecord, TimedEpochRecord
+from wiseale.training.settings import RunSettings
 
 if TYPE_CHECKING:
     from wiseale.training.learner import Learner
 
 
 @contextlib.contextmanager
-def also_logged(journal: Journal, run: RunDirectory, spec: str | None) -> Iterator[Journal]:
-    """The journal, which with the spec of a logger also passes every epoch to it."""
-    if spec is None:
+def also_logged(journal: Journal, run: RunDirectory, settings: RunSettings | None) -> Iterator[Journal]:
+    """The journal, which also passes every epoch to the logger of the settings, if they have one."""
+    if settings is None or settings.logger is None:
         yield journal
         return
-    require_logger(spec)
-    logger: Logger = config.build("logger", spec)
-    with logger.opened(run) as writer:
+    require_package(settings.logger, parse_spec(settings.spec("logger"))[0])
+    with settings.logger.opened(run) as writer:
         _write_again(writer, run)
         yield _Logged(journal, writer)
 

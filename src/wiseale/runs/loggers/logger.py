@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
 from wiseale.config import Settings
@@ -41,5 +41,5 @@ class Logger(Settings):
 
 def settings_of(run: RunDirectory) -> dict[str, str]:
     """The settings of a run that have a value, as text: what tracking programs call its parameters."""
-    settings = asdict(run.read_record().settings)
+    settings = run.read_record().settings.to_values()
     return {name: str(value) for name, value in settings.items() if value is not None}
