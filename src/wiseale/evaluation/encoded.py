@@ -20,7 +20,7 @@ from wiseale.networks.model import Model
 from wiseale.posterior import PointPosterior, Posterior
 from wiseale.processes.shared_tasks import Result, Task, results
 from wiseale.randomness import generator
-from wiseale.runs.rows import Selection
+from wiseale.runs.rows import Split
 from wiseale.runs.run import Run
 
 MOST_ROWS = 10_000
@@ -35,7 +35,7 @@ class Encoded:
         codec: the model with the conversion of rows.
         rows: the rows as they are stored.
         posterior: q(z|x) of every row; a :class:`~wiseale.posterior.PointPosterior` where the encoder is deterministic.
-        split: which rows these are: ``"test"``, ``"held out"`` or ``"all rows"``.
+        split: which rows these are: ``"test"``, ``"held out"``, ``"train"`` or ``"all rows"``.
         circular: period of each factor that wraps around.
         unseen: which rows the weights were not learned from, (n,); None where that is all of them.
     """
@@ -90,11 +90,11 @@ class Encoded:
         return [torch.cat(column) for column in zip(*parts, strict=True)]
 
 
-def encode(run: Run, selection: Selection) -> Encoded:
-    """The run's model applied to some rows of its data, or of other data."""
-    codec, rows = run.fast_codec, selection.rows
-    check_values(rows, codec.model.family)
-    encoded = Encoded.of(codec, binarized(rows, run.settings.seed), selection.split, run.dataset.circular)
+def encode_run(run: Run, split: Split = "unseen", most: int = MOST_ROWS) -> Encoded:
+    """The run's model applied to rows of its data, or of other data that it was opened with."""
+    codec, selection = run.fast_codec, run.rows(split, most)
+    check_values(selection.rows, codec.model.family)
+    encoded = Encoded.of(codec, binarized(selection.rows, run.settings.seed), selection.split, run.dataset.circular)
     return replace(encoded, unseen=selection.unseen)
 
 

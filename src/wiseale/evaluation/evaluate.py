@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 
 from wiseale.evaluation.case import Case
-from wiseale.evaluation.encoded import MOST_ROWS, encode
+from wiseale.evaluation.encoded import MOST_ROWS, encode_run
 from wiseale.evaluation.findings import Findings
 from wiseale.evaluation.parts import PARTS
 from wiseale.evaluation.record import Evaluation
@@ -48,9 +48,9 @@ def evaluate(
     with process_group(world, "cpu", then=AGAIN) as group:
         with group.one_per_machine_first():
             run = Run.open(path, data)
-            unseen = run.rows("unseen", most)
+            run.load()
         with divide_tasks(world):
-            encoded = encode(run, unseen)
+            encoded = encode_run(run, most=most)
             findings, groups = measure(Case(encoded, seed, nll_samples), progress)
     result = Evaluation(
         data=data or run.settings.data,

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from wiseale.data import Dataset
-from wiseale.evaluation.encoded import encode
+from wiseale.evaluation.encoded import encode_run
 from wiseale.experiments.code_pictures import map_picture, posterior_pictures
 from wiseale.experiments.decoded_pictures import decoded_pictures
 from wiseale.experiments.saved_figure import Folder, SavedFigure
@@ -50,10 +50,10 @@ def model_pictures(folder: Folder, runs: Mapping[str, Run], seed: int, *, brief:
 
     The map shows all rows, or in a comparison the unseen ones, if there are as many as a map shows.
     """
-    all_rows = {name: encode(run, run.rows("all rows", POINTS_SHOWN)) for name, run in runs.items()}
+    all_rows = {name: encode_run(run, "all rows", POINTS_SHOWN) for name, run in runs.items()}
     some = next(iter(all_rows.values()))
     unseen = some.unseen is None or some.unseen.any()
-    models = {name: encode(run, run.rows("unseen", POINTS_SHOWN)) for name, run in runs.items()} if unseen else all_rows
+    models = {name: encode_run(run, "unseen", POINTS_SHOWN) for name, run in runs.items()} if unseen else all_rows
     if len(some.model.x_shape) == 1:
         decoded = table_pictures(folder, all_rows, seed, brief=brief)
     else:

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from wiseale.errors import RunError
-from wiseale.evaluation.encoded import Encoded, encode
+from wiseale.evaluation.encoded import Encoded, encode_run
 from wiseale.experiments import systems as s
 from wiseale.experiments.code_pictures import BATCH_SHOWN
 from wiseale.experiments.comparison import Result
@@ -91,7 +91,7 @@ def collect_arrays(
     runs = {result.system.name: result for result in results if result.system.name in names and result.seed == seed}
     if seed is None or not runs:
         return before
-    models = {name: _encoded(runs[name].path) for name in names if name in runs}
+    models = {name: encode_run(Run.open(runs[name].path), most=_MOST_ROWS) for name in names if name in runs}
     some = next(iter(models.values()))
     chosen = spread_rows(some)[: None if reconstructions else 0]
     arrays = {}
@@ -102,11 +102,6 @@ def collect_arrays(
     in_order = {name: together[name] for name in names if name in together}
     x = shown(some, some.read(chosen))
     return FigureArrays(condition, seed, x if inputs else x[:0], in_order)
-
-
-def _encoded(path: Path) -> Encoded:
-    run = Run.open(path)
-    return encode(run, run.rows("unseen", _MOST_ROWS))
 
 
 def _batch(one: Encoded) -> tuple[Values, Values | None]:
