@@ -44,7 +44,9 @@ COMMANDS = {
 _MODULES = {
     **dict.fromkeys(("embed", "decode", "sample", "impute"), "apply"),
     **dict.fromkeys(("train", "resume"), "training"),
+    **dict.fromkeys(("evaluate", "report"), "evaluate"),
     **dict.fromkeys(("export", "zoo"), "finished"),
+    **dict.fromkeys(("info", "cache"), "machine"),
 }
 """Files that hold several commands, each under its name; a command in a file of its own is called ``command``."""
 

@@ -1,4 +1,4 @@
-"""``wiseale evaluate RUN``."""
+"""``wiseale evaluate RUN`` and ``wiseale report DIR``."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 )
 @click.option("--json", "as_json", is_flag=True, help="print JSON in place of a table")
 @click.option("--processes", type=click.IntRange(1), default=1, metavar="N", help="processes that share the rows")
-def command(
+def evaluate(
     run: Path,
     data: str | None,
     seed: int,
@@ -131,3 +131,15 @@ def _line_by_line() -> Progress:
             print(f"{fraction:4.0%} {title}", file=sys.stderr, flush=True)
 
     return show
+
+
+@click.command()
+@click.argument("directory", type=click.Path(path_type=Path))
+@click.option("--markdown", is_flag=True, help="write report.md in place of report.html")
+def report(directory: Path, markdown: bool) -> int:
+    """Write the page of a reproduction, a comparison, a search or an evaluated run in DIRECTORY, as far as it is."""
+    from wiseale.report.directory import document_of
+    from wiseale.report.write import write_report
+
+    print(write_report(document_of(directory), directory, markdown))
+    return 0

@@ -20,7 +20,7 @@ def export(model: Path, form: str, out: Path) -> int:
     onnx: encoder.onnx (x to mu and sigma) and decoder.onnx (z to x_hat), in the units of the training data, compared
     with the model in onnxruntime. model: the weights and settings that wiseale.load and `wiseale embed` read.
     """
-    from wiseale.evaluation.provenance import provenance
+    from wiseale.evaluation.record import provenance
     from wiseale.models.card import Provenance, model_card
     from wiseale.models.inference import open_codec
     from wiseale.models.model_file import CARD, refuse_to_replace, save_model

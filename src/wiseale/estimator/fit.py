@@ -20,7 +20,6 @@ from wiseale.estimator.tables import Cells
 from wiseale.models.collapse import collapse_message
 from wiseale.models.model_file import ModelConfig
 from wiseale.networks.model import Model
-from wiseale.training.collapse import final_code_use
 from wiseale.training.learner import Learner
 from wiseale.training.loop import fit
 from wiseale.training.plan import resolve
@@ -95,7 +94,7 @@ def _train(settings: RunSettings, dataset: Dataset, cells: Cells | None, verbose
     work.learner.finish()
     progress = work.learner.progress
     best = progress.kept_epoch
-    use = final_code_use(work)
+    use = work.code_use()
     collapse = collapse_message(use, settings.objective, settings.likelihood) if use else None
     model_config = replace(work.model_config, table=cells.schema) if cells is not None else work.model_config
     return Fitted(work.learner.model, model_config, settings, journal.history, best, describe(dataset), collapse)

@@ -31,10 +31,9 @@ from wiseale.processes.group import process_group
 from wiseale.processes.world import World, from_environment, report_once
 from wiseale.runs.checkpoint import load_checkpoint, load_newest, saved_checkpoints
 from wiseale.runs.directory import RunDirectory, refuse_existing
-from wiseale.runs.loggers.journal import also_logged
+from wiseale.runs.loggers.logger import also_logged
 from wiseale.runs.record import FREE, Environment, History, RunRecord
 from wiseale.runs.recorder import Display, Recorder
-from wiseale.training.collapse import final_code_use
 from wiseale.training.learner import Learner
 from wiseale.training.loop import fit
 from wiseale.training.plan import choose_device, default_threads, resolve
@@ -198,13 +197,9 @@ def _other_size(before: int, now: int) -> list[str]:
     if before == now:
         return []
     return [
-        f"started with {before} {_processes(before)}, continued with {now}: the same batches and noise, "
+        f"started with {before} process{'es' * (before > 1)}, continued with {now}: the same batches and noise, "
         "but sums are rounded differently, so the end will not be the same to the last bit"
     ]
-
-
-def _processes(count: int) -> str:
-    return "process" if count == 1 else "processes"
 
 
 def _require_memory(settings: RunSettings, dataset: Dataset) -> None:
@@ -237,7 +232,7 @@ def _run(work: Work, record: RunRecord, run: RunDirectory, display: Display, not
     recorder.finish(work.learner)
     if is_rank_0:
         save_model(run.model, work.learner.finish(), work.model_config)
-    return Outcome(run.path, code_use=final_code_use(work) if is_rank_0 else None, kept=_kept(work))
+    return Outcome(run.path, code_use=work.code_use() if is_rank_0 else None, kept=_kept(work))
 
 
 def _kept(work: Work) -> str | None:

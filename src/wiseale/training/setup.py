@@ -8,10 +8,11 @@ from pathlib import Path
 from wiseale.config import SettingError
 from wiseale.data import Dataset
 from wiseale.data.defaults import suit
+from wiseale.models.collapse import ENOUGH_ROWS, ROWS, CodeUse, code_use_of
 from wiseale.models.model_file import ModelConfig, load_model
 from wiseale.networks.model import Model, parameter_count, seeded
 from wiseale.processes.world import ALONE, World
-from wiseale.randomness import derive_seed
+from wiseale.randomness import derive_seed, shuffled
 from wiseale.training.batches import Batches, fit_units
 from wiseale.training.learner import Learner
 from wiseale.training.plan import Plan, make_plan
@@ -86,6 +87,17 @@ class Work:
         if model.linear is not None:
             start_at_pca(model, train, settings.seed)
         return cls(learner, train, held_out, plan, model_config, facts, world)
+
+    def code_use(self) -> CodeUse | None:
+        """How much the trained model's codes say about x, on at most 1,000 rows, drawn at random.
+
+        Held-out rows where there are enough, otherwise training rows; None where all of them are the same.
+        """
+        rows = self.held_out if self.held_out is not None and len(self.held_out) >= ENOUGH_ROWS else self.train
+        x = rows.read(shuffled(len(rows), self.plan.seed, "evaluate")[:ROWS].sort().values)
+        if bool((x == x[:1]).all()):  # one row, or copies of it: there is nothing to encode
+            return None
+        return code_use_of(self.learner.model, x, self.plan.seed)
 
 
 def take_weights(model: Model, init_from: str | None) -> None:
