@@ -5,13 +5,21 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import platform
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Self
 
+import numpy as np
+import safetensors
+import torch
+
+import wiseale
+from wiseale import kernels
 from wiseale.config import SCIENCE
 from wiseale.errors import ModelFileError, RunError
 from wiseale.platform.json_files import parse_table, record, to_json
+from wiseale.platform.source import source_commit
 from wiseale.training.records import RunFacts
 from wiseale.training.settings import RunSettings
 
@@ -119,6 +127,26 @@ class Environment:
     commit: str | None = None
     config_sha256: str = ""
     init_from: str | None = None
+
+    @classmethod
+    def now(cls, settings: RunSettings, data_fingerprint: str, init_from: str | None = None) -> Self:
+        """The environment of this process."""
+        return cls(
+            wiseale=wiseale.__version__,
+            python=platform.python_version(),
+            torch=str(torch.__version__),
+            numpy=np.__version__,
+            safetensors=safetensors.__version__,
+            platform=platform.platform(),
+            machine=platform.machine(),
+            processes=settings.processes,
+            threads=settings.threads,
+            device=settings.device,
+            kernels=kernels.state(),
+            data_fingerprint=data_fingerprint,
+            commit=source_commit(),
+            init_from=init_from,
+        )
 
     def to_json(self) -> str:
         """The text of environment.json."""

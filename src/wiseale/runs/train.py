@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import platform
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import numpy as np
-import safetensors
 import torch
 
-import wiseale
-from wiseale import config, kernels
+from wiseale import config
 from wiseale.config import SCIENCE, SPECS, SettingError, TrainConfig
 from wiseale.data import Dataset, load_dataset
 from wiseale.data.defaults import constant_columns, describe_columns
@@ -24,7 +20,6 @@ from wiseale.models.collapse import CodeUse
 from wiseale.models.model_file import ModelConfig, model_digest, model_directory, save_model
 from wiseale.platform.atomic_files import sha256
 from wiseale.platform.machine import require_memory
-from wiseale.platform.source import source_commit
 from wiseale.processes.collectives import broadcast
 from wiseale.processes.ddp import batch_statistics
 from wiseale.processes.group import process_group
@@ -85,7 +80,9 @@ def start(asked: TrainConfig, out: Path, display: Display) -> Outcome:
         record = RunRecord(settings, work.facts)
         if not world.is_rank_0:
             return _run(work, record, RunDirectory(out.absolute()), display)
-        run = RunDirectory.create(out, record, _environment(settings, dataset.fingerprint, _initial_digest(settings)))
+        run = RunDirectory.create(
+            out, record, Environment.now(settings, dataset.fingerprint, _initial_digest(settings))
+        )
         with run.locked():
             outcome = _run(work, record, run, display, _columns(dataset))
             return dataclasses.replace(outcome, dataset=dataset)
@@ -120,7 +117,7 @@ def resume(path: Path, display: Display) -> Outcome:
             take_weights(work.learner.model, settings.init_from)
         if world.is_rank_0:
             run.cut_after(work.learner.progress.epoch)
-        changes = started.rounding_changes(_environment(settings, dataset.fingerprint))
+        changes = started.rounding_changes(Environment.now(settings, dataset.fingerprint))
         notes = [
             *_columns(dataset)[:1],
             *_edited(started, run),
@@ -274,22 +271,3 @@ def _notes(work: Work) -> list[str]:
             "of one process; the model keeps the first process's"
         )
     return notes
-
-
-def _environment(settings: RunSettings, data_fingerprint: str, init_from: str | None = None) -> Environment:
-    return Environment(
-        wiseale=wiseale.__version__,
-        python=platform.python_version(),
-        torch=str(torch.__version__),
-        numpy=np.__version__,
-        safetensors=safetensors.__version__,
-        platform=platform.platform(),
-        machine=platform.machine(),
-        processes=settings.processes,
-        threads=settings.threads,
-        device=settings.device,
-        kernels=kernels.state(),
-        data_fingerprint=data_fingerprint,
-        commit=source_commit(),
-        init_from=init_from,
-    )
