@@ -121,3 +121,8 @@ def test_train_evaluate_and_report_say_so(tmp_path, capsys, objective, collapsed
     assert code == 0
     assert ("collapsed (0 active units" in shown) == collapsed
     assert ("the codes have collapsed" in to_markdown(run_document(run), tmp_path)) == collapsed
+
+
+@pytest.mark.parametrize(("units", "information", "collapsed"), [(1, 0.0999, True), (1, 0.1001, False), (0, 9.0, True)])
+def test_a_tenth_of_a_nat_is_the_least_that_counts(units, information, collapsed):
+    assert CodeUse(units, information).collapsed == collapsed
