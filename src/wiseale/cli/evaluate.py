@@ -94,11 +94,11 @@ def _table(run: Path, result: Evaluation) -> Table:
     table = Table("question", "measure", "value", title=escape(title))
     table.columns[2].justify = "right"
     for question, names in result.groups.items():
-        shown = [(name, value) for name in names if (value := result.measures[name]) is not None]
-        for number, (name, value) in enumerate(shown):
+        values = [(name, value) for name in names if (value := result.measures[name]) is not None]
+        for number, (name, value) in enumerate(values):
             text = f"{value:,}" if isinstance(value, int) else f"{value:.4f}"
             table.add_row("" if number else question, escape(name), text)
-        if shown:
+        if values:
             table.add_section()
     return table
 

@@ -65,9 +65,9 @@ def zoo() -> int:
     for name in zoo_names():
         path = zoo_path(name)
         measures = read(Evaluation, RunDirectory(path).evaluation).measures
-        shown = [measures.get(measure) for measure in ("elbo", "mse", "kl_aggregate_mc")]
+        values = [measures.get(measure) for measure in ("elbo", "mse", "kl_aggregate_mc")]
         size = sum(file.stat().st_size for file in path.iterdir())
-        cells = ["–" if value is None else f"{value:.4g}" for value in shown]
+        cells = ["–" if value is None else f"{value:.4g}" for value in values]
         table.add_row(f"zoo:{name}", str(read_config(path / CONFIG).latent_dim), *cells, f"{size:,}")
     console = Console(highlight=False, soft_wrap=True)
     console.print(table)

@@ -108,11 +108,11 @@ def clean(names: tuple[str, ...], everything: bool) -> int:
         known = {entry.name: entry for entry in entries}
         if unknown := [name for name in names if name not in known]:
             raise ConfigError(f"the cache holds no {unknown[0]!r}: see `wiseale cache list`")
-        chosen = [known[name] for name in names]
+        targets = [known[name] for name in names]
     else:
-        chosen = [entry for entry in entries if everything or not entry.is_needed]
+        targets = [entry for entry in entries if everything or not entry.is_needed]
     freed = 0
-    for entry in chosen:
+    for entry in targets:
         if remove_entry(entry):
             freed += entry.bytes
             print(f"removed {one_line(entry.name)}")

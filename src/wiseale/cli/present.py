@@ -36,16 +36,16 @@ def present(comparison: Comparison, failures: Sequence[Failure], console: Consol
 
 def print_table(table: ReportTable, console: Console) -> None:
     """A report's table on the terminal, with as many of its columns as fit; the report has them all."""
-    shown = Table(box=box.SIMPLE_HEAD)
+    grid = Table(box=box.SIMPLE_HEAD)
     room = console.width
     for number, column in enumerate(table.columns):
         room -= 3 + max(len(column), *(len(row[number]) for row in table.rows))
         if room < 0:
             break
-        shown.add_column(column, justify="right" if number else "left", no_wrap=True)
+        grid.add_column(column, justify="right" if number else "left", no_wrap=True)
     for row in table.rows:
-        shown.add_row(*row[: len(shown.columns)])
-    console.print(shown)
+        grid.add_row(*row[: len(grid.columns)])
+    console.print(grid)
 
 
 def print_failures(failures: Sequence[Failure], console: Console) -> None:

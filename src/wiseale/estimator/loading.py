@@ -20,7 +20,7 @@ from wiseale.likelihoods import TableFamily
 from wiseale.models.inference import Codec, open_codec
 from wiseale.models.places import HUB, locate
 from wiseale.networks.model import IdentityStandardizer, Model
-from wiseale.runs.checkpoint import newest_progress
+from wiseale.runs.checkpoint import newest_state
 from wiseale.runs.run import Run
 
 _TRAINED_WITH = ("batch_size", "max_epochs", "lr", "prior_warmup", "max_grad_norm", "patience", "held_out")
@@ -66,8 +66,8 @@ def load(path: str | os.PathLike[str], sha256: str | None = None) -> AutoEncoder
         estimator.set_params(**_of_training(run))
         estimator.seed_ = run.settings.seed
         estimator.history_ = [flatten(epoch) for epoch in run.history]
-        progress = newest_progress(run.directory.checkpoints)
-        estimator.best_epoch_ = progress.kept_epoch if progress else None
+        newest = newest_state(run.directory.checkpoints)
+        estimator.best_epoch_ = newest.progress.kept_epoch if newest else None
     estimator.n_epochs_ = len(estimator.history_)
     return estimator
 

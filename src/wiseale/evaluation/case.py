@@ -136,8 +136,8 @@ class Case:
             return (bound(q),)
 
         tasks = [Task(partial(value, bound)) for bound in bounds]
-        found = [result for (result,) in results([*tasks, *self._log_ratio_tasks(self.codes(Draw.AGGREGATE))])]
-        return torch.cat(found[len(bounds) :]), [float(bound) for bound in found[: len(bounds)]]
+        values = [result for (result,) in results([*tasks, *self._log_ratio_tasks(self.codes(Draw.AGGREGATE))])]
+        return torch.cat(values[len(bounds) :]), [float(bound) for bound in values[: len(bounds)]]
 
     @cached_property
     def log_ratio_at_prior(self) -> Tensor:

@@ -75,20 +75,20 @@ class ShownRows:
 
 def expand(paths: Sequence[Path]) -> list[Path]:
     """Runs and models as given; a comparison stands for the first seed of each of its systems."""
-    found: list[Path] = []
+    places: list[Path] = []
     for path in paths:
         if (path / COMPARISON).is_file():
             comparison = read_comparison(path)
             runs = [comparison.run_path(system, comparison.base.seed) for system in comparison.systems]
-            found += [run for run in runs if (run / "model").is_dir()]
+            places += [run for run in runs if (run / "model").is_dir()]
         else:
-            found.append(path)
-    if not found:
+            places.append(path)
+    if not places:
         raise RunError(f"{paths[0]} has no finished run: continue it first")
-    if len(found) > MOST_RUNS:
-        names = ", ".join(str(path) for path in found[:3])
-        raise RunError(f"{len(found)} runs to explore, at most {MOST_RUNS} fit side by side: name them ({names}, …)")
-    return found
+    if len(places) > MOST_RUNS:
+        names = ", ".join(str(path) for path in places[:3])
+        raise RunError(f"{len(places)} runs to explore, at most {MOST_RUNS} fit side by side: name them ({names}, …)")
+    return places
 
 
 def open_models(paths: Sequence[Path]) -> list[Opened]:
@@ -128,23 +128,27 @@ def choose_rows(
     held_out = [Run(one.run).held_out_of(dataset) if one.run else None for one in models]
     own = held_out[0]
     alone = data is None and own is not None and len(own) >= FEWEST_UNSEEN
-    chosen = select(dataset, "unseen" if dataset.test is not None or alone else "all rows", own, most)
+    selection = select(dataset, "unseen" if dataset.test is not None or alone else "all rows", own, most)
     trained_on = tuple(
-        None if held is None else 0 if chosen.split == "test" else int(np.isin(chosen.numbers, held, invert=True).sum())
+        None
+        if held is None
+        else 0
+        if selection.split == "test"
+        else int(np.isin(selection.numbers, held, invert=True).sum())
         for held in held_out
     )
     columns = first.codec.model_config.columns or dataset.columns
-    both = chosen.split == "all rows" and own is not None and len(own) > 0
+    both = selection.split == "all rows" and own is not None and len(own) > 0
     return ShownRows(
-        rows=chosen.rows,
-        numbers=chosen.numbers,
-        available=chosen.available,
-        split=chosen.split,
+        rows=selection.rows,
+        numbers=selection.numbers,
+        available=selection.available,
+        split=selection.split,
         data=dataset.name,
         columns=columns,
         circular=dataset.circular,
         trained_on=trained_on,
-        learned_from=None if chosen.unseen is None or not both else ~chosen.unseen,
+        learned_from=None if selection.unseen is None or not both else ~selection.unseen,
     )
 
 

@@ -100,23 +100,15 @@ def read_state(path: Path) -> SavedState:
         raise ModelFileError(f"cannot read {file}: {error}") from None
 
 
-def newest_progress(directory: Path) -> Progress | None:
-    """The progress in the newest checkpoint; None where there is none that can be read."""
+def newest_state(directory: Path) -> SavedState | None:
+    """The progress and history in the newest checkpoint; None where there is no intact one."""
     newest = next(iter(saved_checkpoints(directory)), None)
     try:
-        return read_state(newest).progress if newest else None
-    except ModelFileError:
-        return None
-
-
-def newest_history(directory: Path) -> History | None:
-    """The history in the newest checkpoint; None where there is no intact one."""
-    for path in saved_checkpoints(directory)[:1]:
-        try:
-            verify_file(path, STATE, read_manifest(path, (STATE,)))
-            return read_state(path).history
-        except (ModelFileError, OSError):
-            return None
+        if newest is not None:
+            verify_file(newest, STATE, read_manifest(newest, (STATE,)))
+            return read_state(newest)
+    except (ModelFileError, OSError):
+        pass
     return None
 
 

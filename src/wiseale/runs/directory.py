@@ -24,7 +24,7 @@ from wiseale.platform.atomic_files import (
 )
 from wiseale.platform.json_files import read_text
 from wiseale.platform.locks import exclusive_lock
-from wiseale.runs.checkpoint import newest_history
+from wiseale.runs.checkpoint import newest_state
 from wiseale.runs.record import Environment, EpochTiming, RunRecord
 from wiseale.training.records import EpochRecord
 
@@ -100,8 +100,8 @@ class RunDirectory:
     def read_record(self) -> RunRecord:
         """The run's settings, and the facts that follow from them; those of the newest checkpoint, where it has one."""
         record = read(RunRecord, self.config)
-        if (history := newest_history(self.checkpoints)) is not None:
-            history.check_experiment(record, self.config)
+        if (newest := newest_state(self.checkpoints)) is not None:
+            newest.history.check_experiment(record, self.config)
         return record
 
     def read_environment(self) -> Environment:
@@ -110,9 +110,9 @@ class RunDirectory:
 
     def read_metrics(self) -> list[EpochRecord]:
         """The terms of each epoch; all that were there at the newest checkpoint."""
-        if (history := newest_history(self.checkpoints)) is not None:
+        if (newest := newest_state(self.checkpoints)) is not None:
             try:
-                history.check_metrics(self.metrics)
+                newest.history.check_metrics(self.metrics)
             except ModelFileError as error:
                 raise RunError(f"{error}; restore it from a copy") from None
         return _consecutive(_read_lines(EpochRecord, self.metrics), self.metrics, first=1)
