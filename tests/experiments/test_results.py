@@ -69,6 +69,7 @@ def test_a_run_made_again_replaces_itself_and_no_other():
         ({"held_out": 0.05, "held_out_most": PAPER.rows // 20}, ""),  # as many rows as without a largest number
         ({"held_out": 0.05, "held_out_most": 7}, "7 rows held out"),
         ({"held_out": 0.1}, f"{PAPER.rows // 10} rows held out"),
+        ({"init_from": "other-model"}, "init_from=other-model"),
         *(({name: value}, f"{name}={value}") for name, value in OTHER.items()),
         (OTHER, ", ".join(f"{name}={value}" for name, value in OTHER.items())),
     ],
