@@ -16,12 +16,13 @@ import numpy as np
 from wiseale import config, registry
 from wiseale.data import load_dataset
 from wiseale.evaluation.evaluate import evaluate
-from wiseale.evaluation.provenance import provenance
+from wiseale.evaluation.record import provenance
 from wiseale.models.card import model_card
 from wiseale.models.inference import open_codec
 from wiseale.models.model_file import CARD, load_model, save_model
 from wiseale.models.zoo import ENTRY, KeptCodes, ZooEntry, zoo_folder
 from wiseale.runs.directory import RunDirectory
+from wiseale.runs.run import Run
 
 SHOWN = {"sine": "sine:n=64,n_test=1000", "teapot": "teapot:n=3000,seed=1"}
 """What the explorer shows of datasets that are generated; their rows need not be stored."""
@@ -59,7 +60,7 @@ def build(path: Path, rows: int) -> Path:
             if not entry.shown:
                 KeptCodes(chosen, dict(shown.factors), codes).write(target)
 
-        card = model_card(name, model_config, provenance(copy), place=f"zoo:{name}") + _about(entry)
+        card = model_card(name, model_config, provenance(Run(copy)), place=f"zoo:{name}") + _about(entry)
         target = zoo_folder() / name
         target.parent.mkdir(exist_ok=True)
         save_model(target, model, model_config, {CARD: card}, half=True, fill_further=further)

@@ -1,6 +1,9 @@
 """A journal and display for tests: keeps what the loop reports, saves where asked, stops after given steps."""
 
 from wiseale.runs.checkpoint import Snapshot, save_checkpoint
+from wiseale.runs.record import History
+
+NO_HISTORY = History("", 0, "")
 
 
 class MemoryJournal:
@@ -31,7 +34,7 @@ class MemoryJournal:
     def checkpoint(self, learner):
         self.saved.append(learner.progress.step)
         if self.directory:
-            save_checkpoint(self.directory, Snapshot.of(learner))
+            save_checkpoint(self.directory, Snapshot.of(learner, NO_HISTORY))
 
     def interrupted(self):
         self._steps += 1

@@ -35,6 +35,7 @@ TRUST, HISTORY, STRANGE = (
     "tests/runs/test_history.py",
     "tests/models/test_strange_models.py",
 )
+ROLES, ROWS = "tests/test_roles.py", "tests/runs/test_run.py"
 PACK, FAULTS, FILES = "tests/data/test_pack.py", "tests/cli/test_faults.py", "tests/platform/test_atomic_files.py"
 JSON = "tests/platform/test_json_files.py"
 LOCKS, ENGINES = "tests/platform/test_locks.py", "tests/experiments/test_engines.py"
@@ -54,15 +55,27 @@ MUTATIONS = (
     Mutation("disk: errors in words", "cli/faults.py", "if isinstance(error, OSError):", "if False:", FAULTS),
     Mutation("disk: safetensors", "models/tensor_files.py", "except SafetensorError as error:\n        number", "except KeyError as error:\n        number", FAULTS),
     Mutation("disk: no partial file", "platform/atomic_files.py", "temporary.unlink(missing_ok=True)", "pass", FILES),
-    Mutation("history: metrics", "runs/history.py", "if len(content) != self.metrics_bytes or", "if False and", HISTORY),
+    Mutation("history: metrics", "runs/record.py", "if len(content) != self.metrics_bytes or", "if False and", HISTORY),
     Mutation("history: consecutive epochs", "runs/directory.py", "and record.epoch != start + number", "and False", "tests/runs"),
     Mutation("JSON: depth", "platform/json_files.py", "except RecursionError:", "except KeyError:", JSON),
     Mutation("JSON: types", "platform/json_files.py", "return type(value) is hint", "return True", JSON),
     Mutation("JSON: booleans", "platform/json_files.py", "if type(value) is int and", "if isinstance(value, int) and", f"{JSON} {STRANGE}"),
     Mutation("JSON: seal", "platform/json_files.py", "if values.get(_SEAL) !=", "if False and 0 !=", JSON),
     Mutation("JSON: pipes", "platform/json_files.py", "if not stat.S_ISREG(os.stat(path).st_mode):", "if False:", f"{JSON} {PACK}"),
-    Mutation("resume: experiment", "runs/history.py", "if _experiment(record) != self.experiment:", "if False:", HISTORY),
-    Mutation("resume: initial model", "runs/run.py", "if digest is not None and", "if False and", HISTORY),
+    Mutation("resume: experiment", "runs/record.py", "if run.experiment != self.experiment:", "if False:", HISTORY),
+    Mutation("resume: initial model", "runs/train.py", "if _initial_digest(settings) != started.init_from:", "if False:", HISTORY),
+    Mutation("resume: free settings", "runs/record.py", 'and name != "data")', 'and name not in ("data", "likelihood"))', ROLES),
+    Mutation("resume: edited data", "runs/train.py", "if dataset.fingerprint != before.facts.data_fingerprint:", "if False:", "tests/runs"),
+    Mutation("restart: another run", "runs/train.py", "if (config.build(SPECS[name], wanted) if name in SPECS else wanted) !=", "if () ==", HISTORY),
+    Mutation("roles: initial model", "config.py", 'finished run or model", role="science"', 'finished run or model", role="machine"', ROLES),
+    Mutation("roles: precision", "config.py", 'the forward pass", role="science"', 'the forward pass", role="machine"', ROLES),
+    Mutation("roles: seed is searched", "config.py", 'run follows from it", role="science", given=True', 'run follows from it", role="science"', ROLES),
+    Mutation("rows: held out", "runs/rows.py", 'numbers = held_out if split == "held out"', 'numbers = held_out if split == "train"', ROWS),
+    Mutation("rows: unseen", "runs/rows.py", "| np.isin(numbers, held_out)", "", ROWS),
+    Mutation("rows: evenly spaced", "runs/rows.py", "np.linspace(0, n - 1,", "np.linspace(0, n - 2,", ROWS),
+    Mutation("rows: data has changed", "runs/run.py", "if self.held_out_of(dataset) is None:", "if False:", ROWS),
+    Mutation("rows: shape", "runs/rows.py", "if dataset.x_shape != codec.model.x_shape:", "if False:", ROWS),
+    Mutation("collapse: threshold", "models/collapse.py", "LEAST_INFORMATION = 0.1", "LEAST_INFORMATION = 0.2", "tests/models/test_collapse.py"),
     Mutation("resume: rounding", "runs/record.py", 'to the last bit"] if changes else []', 'to the last bit"] if 0 else []', "tests/runs/test_environment.py"),
     Mutation("resume: forged progress", "runs/checkpoint.py", "if min(progress.epoch, progress.best_epoch) < 0 or", "if False and", HISTORY),
     Mutation("model: NaN", "models/model_file.py", "_refuse_useless(directory / WEIGHTS, state)", "pass", STRANGE),

@@ -15,6 +15,7 @@ from wiseale.experiments.comparison import Result
 from wiseale.figures.decoded import Values
 from wiseale.figures.decoded_pictures import drawable, spread_rows
 from wiseale.figures.model_pictures import BATCH_SHOWN
+from wiseale.runs.run import Run
 
 SHOWN = (s.WAE_MMD_GAUSSIAN, s.WAE_MMD, s.WISE_ALE, s.WISE_ALE_AS_WRITTEN, s.AEVB, s.BETA_VAE)
 _MOST_ROWS = 3000
@@ -89,7 +90,7 @@ def collect_arrays(
     runs = {result.system.name: result for result in results if result.system.name in names and result.seed == seed}
     if seed is None or not runs:
         return before
-    models = {name: encode_run(runs[name].path, most=_MOST_ROWS) for name in names if name in runs}
+    models = {name: encode_run(Run.open(runs[name].path), most=_MOST_ROWS) for name in names if name in runs}
     some = next(iter(models.values()))
     rows = spread_rows(some)[: None if reconstructions else 0]
     arrays = {}

@@ -23,6 +23,9 @@ from wiseale.platform.json_files import parse_json, read_text
 
 S = TypeVar("S", bound="Settings")
 
+Role = Literal["science", "machine", "output"]
+"""What a setting is for: it decides the result, says where and how that is computed, or what is written of it."""
+
 
 class SettingError(ConfigError):
     """One setting is wrong; callers may put the spelling their user knows in front (``--latent-dim``)."""
@@ -40,15 +43,23 @@ def setting(
     default: Any,
     help: str = "",
     *,
+    role: Role | None = None,
+    given: bool = False,
+    kind: str | None = None,
     minimum: float | None = None,
     maximum: float | None = None,
     above: float | None = None,
     below: float | None = None,
 ) -> Any:
-    """A field with help and a range: ``minimum`` and ``maximum`` are allowed, ``above`` and ``below`` are not."""
+    """A field with help and a range: ``minimum`` and ``maximum`` are allowed, ``above`` and ``below`` are not.
+
+    ``role`` says what it is for; a part of a spec has none of its own, but that of the setting that holds the spec.
+    ``given`` is for what belongs to the question and not to the answer (data, held-out rows, seed): it is never
+    searched. ``kind`` is the registered kind whose spec it holds (``"objective"``).
+    """
     limits = {"minimum": minimum, "maximum": maximum, "above": above, "below": below}
-    metadata = {"help": help, "limits": {key: limit for key, limit in limits.items() if limit is not None}}
-    return field(default=default, metadata=metadata)
+    limits = {key: limit for key, limit in limits.items() if limit is not None}
+    return field(default=default, metadata={"help": help, "limits": limits, "role": role, "given": given, "kind": kind})
 
 
 @dataclass(frozen=True)
@@ -261,71 +272,113 @@ def read_file(path: Path) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class TrainConfig(Settings):
-    """What one run is made from; ``None`` means the dataset's own preset, filled in by the time training starts."""
+    """The settings a user asks for; ``None`` means the dataset's own preset.
 
-    data: str = setting("", "dataset (sine:n=20000) or path")
-    objective: str = setting("wise_ale", "system to train, with settings: wise_ale:prior_weight=1,estimator=mc")
-    latent_dim: int | None = setting(None, "size of the code", minimum=1)
-    network: str | None = setting(None, "encoder and decoder, with settings: mlp:hidden=512,256")
-    likelihood: str | None = setting(None, "bernoulli, or gaussian:x_sigma=1; table is chosen for columns with kinds")
+    :func:`wiseale.training.plan.resolve` makes :class:`wiseale.training.settings.RunSettings` of them.
+    """
+
+    data: str = setting("", "dataset (sine:n=20000) or path", role="science", given=True)
+    objective: str = setting(
+        "wise_ale",
+        "system to train, with settings: wise_ale:prior_weight=1,estimator=mc",
+        role="science",
+        kind="objective",
+    )
+    latent_dim: int | None = setting(None, "size of the code", role="science", minimum=1)
+    network: str | None = setting(
+        None, "encoder and decoder, with settings: mlp:hidden=512,256", role="science", kind="network"
+    )
+    likelihood: str | None = setting(
+        None,
+        "bernoulli, or gaussian:x_sigma=1; table is chosen for columns with kinds",
+        role="science",
+        kind="likelihood",
+    )
     columns: str | None = setting(
         None,
         "kinds of a table's columns: price:number,colour:category,visits:count,sold:binary,id:ignore; species:label is "
         "not learned from and colours the pictures",
+        role="science",
+        given=True,
     )
-    missing: Literal["learn", "error"] | None = setting(None, "missing cells of a table: learn (default), or error")
+    missing: Literal["learn", "error"] | None = setting(
+        None, "missing cells of a table: learn (default), or error", role="science", given=True
+    )
     unseen: Literal["error", "missing", "other"] | None = setting(
         None,
         "levels of a table that training did not see: error (default), missing, or other (with those in under 5 rows)",
+        role="science",
+        given=True,
     )
-    batch_size: int | None = setting(None, "observations per step (M)", minimum=2)
-    max_epochs: int | None = setting(None, "passes over the training data", minimum=1)
-    lr: float | None = setting(None, "learning rate of Adam", above=0)
-    lr_schedule: str | None = setting(None, "constant, cosine:final=0.1, or step:epochs=30,factor=0.5")
+    batch_size: int | None = setting(None, "observations per step (M)", role="science", minimum=2)
+    max_epochs: int | None = setting(None, "passes over the training data", role="science", minimum=1)
+    lr: float | None = setting(None, "learning rate of Adam", role="science", above=0)
+    lr_schedule: str | None = setting(
+        None, "constant, cosine:final=0.1, or step:epochs=30,factor=0.5", role="science", kind="lr schedule"
+    )
     prior_warmup: float | None = setting(
-        None, "epochs over which the prior's weight grows from 0 to its value", minimum=0
+        None, "epochs over which the prior's weight grows from 0 to its value", role="science", minimum=0
     )
     recipe: Literal["paper", "ours"] = setting(
-        "paper", "training settings of the paper's datasets: the paper's, or ours, which train faster and better"
+        "paper",
+        "training settings of the paper's datasets: the paper's, or ours, which train faster and better",
+        role="science",
     )
-    max_grad_norm: float | None = setting(None, "clip the gradient to this norm", above=0)
+    max_grad_norm: float | None = setting(None, "clip the gradient to this norm", role="science", above=0)
     patience: int | Literal["auto"] | None = setting(
         "auto",
         "stop after this many epochs without a better held-out loss; none: never; auto: if no length is given",
+        role="science",
         minimum=1,
     )
     held_out: float | None = setting(
         None,
         "part of the training rows kept to watch the loss on (default: 0.1 of your own data, else 0.05)",
+        role="science",
+        given=True,
         minimum=0,
         below=1,
     )
     held_out_most: int | None = setting(
-        None, "rows held out at the most, however large that part is (default: 50000)", minimum=1
+        None,
+        "rows held out at the most, however large that part is (default: 50000)",
+        role="science",
+        given=True,
+        minimum=1,
     )
     watch_every: int | None = setting(
         None,
         "epochs between two measurements of the held-out loss (default: 1, more where epochs are short)",
+        role="science",
         minimum=1,
     )
-    init_from: str | None = setting(None, "start from the weights of this finished run or model")
-    seed: int = setting(0, "every random draw of the run follows from it", minimum=0)
-    processes: int | None = setting(None, "processes that share each batch, on this machine", minimum=1, maximum=1024)
+    init_from: str | None = setting(
+        None, "start from the weights of this finished run or model", role="science", given=True
+    )
+    seed: int = setting(0, "every random draw of the run follows from it", role="science", given=True, minimum=0)
+    processes: int | None = setting(
+        None, "processes that share each batch, on this machine", role="machine", minimum=1, maximum=1024
+    )
     threads: int | Literal["auto"] | None = setting(
         None,
         "CPU threads of torch in each process; auto tries some first and keeps the fastest",
+        role="machine",
         minimum=1,
         maximum=1024,
     )
-    device: str = setting("auto", "auto, cpu, cuda, mps, ...")
-    precision: Literal["fp32", "bf16"] = setting("fp32", "arithmetic of the forward pass")
-    data_root: str | None = setting(None, "folder of the datasets (default: $WISEALE_DATA, else the cache folder)")
-    checkpoint_every: int = setting(500, "steps between checkpoints", minimum=1)
+    device: str = setting("auto", "auto, cpu, cuda, mps, ...", role="machine")
+    precision: Literal["fp32", "bf16"] = setting("fp32", "arithmetic of the forward pass", role="science")
+    data_root: str | None = setting(
+        None, "folder of the datasets (default: $WISEALE_DATA, else the cache folder)", role="machine"
+    )
+    checkpoint_every: int = setting(500, "steps between checkpoints", role="machine", minimum=1)
     logger: str | None = setting(
         None,
         f"also write the metrics for {', '.join(registry.names('logger'))}, with settings: mlflow:experiment=sales",
+        role="output",
+        kind="logger",
     )
-    figures: bool = setting(True, "draw the finished run's pictures in RUN/figures")
+    figures: bool = setting(True, "draw the finished run's pictures in RUN/figures", role="output")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -343,3 +396,20 @@ class TrainConfig(Settings):
             object.__setattr__(self, "data", f"{self.data}{joined}{settings}")
             for name in ("columns", "missing", "unseen"):
                 object.__setattr__(self, name, None)
+
+
+ROLES: Mapping[str, Role] = {item.name: item.metadata["role"] for item in dataclasses.fields(TrainConfig)}
+"""What every training setting is for."""
+
+SCIENCE = tuple(name for name, role in ROLES.items() if role == "science")
+"""Settings that decide a result: other values are another experiment. Only they are compared and reported."""
+
+SEARCHED = tuple(
+    item.name for item in dataclasses.fields(TrainConfig) if item.name in SCIENCE and not item.metadata["given"]
+)
+"""Settings that belong to the answer: a search may vary them."""
+
+SPECS: Mapping[str, str] = {
+    item.name: item.metadata["kind"] for item in dataclasses.fields(TrainConfig) if item.metadata["kind"]
+}
+"""Settings that hold a spec, and the registered kind of each."""

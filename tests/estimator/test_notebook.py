@@ -11,8 +11,8 @@ import pytest
 
 from wiseale import AutoEncoder
 from wiseale.cli import main
-from wiseale.runs.directory import RunDirectory
 from wiseale.runs.notebook import curves_svg
+from wiseale.runs.run import Run
 
 
 def drawn(svg):
@@ -57,7 +57,7 @@ def test_a_run_shows_its_settings_and_curves_and_escapes_them(tmp_path):
     np.save(table, np.random.default_rng(0).normal(size=(60, 3)))
     with pytest.raises(SystemExit):
         main(["train", str(table), "--max-epochs", "2", "--no-figures", "--out", str(tmp_path / "run")])
-    page = RunDirectory.open(tmp_path / "run")._repr_html_()
+    page = Run.open(tmp_path / "run")._repr_html_()
     assert "<b>&.npy" not in page
     assert "&lt;b&gt;&amp;.npy" in page
     assert "2 of at most 2, finished" in page

@@ -21,7 +21,8 @@ from wiseale.likelihoods import GaussianFamily
 from wiseale.networks.mlp import Mlp
 from wiseale.networks.model import Model
 from wiseale.posterior import Posterior
-from wiseale.runs.run import start
+from wiseale.runs.run import Run
+from wiseale.runs.train import start
 
 WAVES = "sine:n=64,n_test=450,length=32"
 NEED_SIGMA_BUT_NO_PRIOR = {*widths.NAMES, *separation.NAMES}
@@ -151,7 +152,7 @@ def test_a_run_with_a_prior_of_its_own(tmp_path):
     against_normal = {name for name, reason in result.reasons.items() if reason == "the model's prior is not N(0, I)"}
     assert against_normal == NEED_SIGMA_AND_NORMAL_PRIOR | {"code_density", "code_coverage"}
     # Its bound by other means: log p(z|w) as one mixture density, terms written out (section 4 of the specification).
-    encoded = encode_run(run)
+    encoded = encode_run(Run.open(run))
     prior, q = encoded.model.prior, encoded.posterior
     generator = torch.Generator().manual_seed(0)
     x = encoded.read(torch.arange(450))
@@ -225,7 +226,7 @@ def test_dynamic_binarisation_draws_anew_for_every_block():
 def test_of_many_rows_the_evaluated_ones_are_spread_over_the_file(tmp_path):
     np.save(tmp_path / "sorted.npy", np.arange(4000, dtype=np.float32).reshape(1000, 4))
     run = trained(tmp_path / "sorted.npy", tmp_path / "run", latent_dim=2, network="mlp:hidden=4", held_out=0.5)
-    few, whole = (encode_run(run, most=most).rows.x[:, 0] for most in (20, 1000))
+    few, whole = (encode_run(Run.open(run), most=most).rows.x[:, 0] for most in (20, 1000))
     assert len(few) == 20
     assert (few[0], few[-1]) == (whole[0], whole[-1])
     assert np.diff(few).max() < 4000 / 20 * 2
@@ -243,7 +244,7 @@ def test_missing_cells_have_no_density(tmp_path):
         path = tmp_path / f"table{unit}.csv"
         path.write_text("a,b,c\n" + "\n".join(text) + "\n")
         run = trained(path, tmp_path / f"run{unit}", latent_dim=2, network="mlp:hidden=4", held_out=0.5)
-        seen = float(np.mean(~np.isnan(encode_run(run).rows.x[:, 2])))
+        seen = float(np.mean(~np.isnan(encode_run(Run.open(run)).rows.x[:, 2])))
         assert 0 < seen < 1
         values.append(evaluate(run).measures["log_jacobian"])
     assert values[0] - values[1] == pytest.approx(seen * math.log(1000), rel=1e-4)

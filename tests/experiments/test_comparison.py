@@ -21,6 +21,7 @@ from wiseale.experiments.comparison import Comparison, System, estimate, prepare
 from wiseale.experiments.job import Job
 from wiseale.experiments.jobs import run_jobs
 from wiseale.processes.engines import local_engine
+from wiseale.runs.run import Run
 
 QUICK = {"network": "mlp:hidden=8", "max_epochs": 2, "batch_size": 16, "threads": 1}
 ARGUMENTS = [
@@ -149,7 +150,7 @@ def test_the_data_is_parsed_once(tmp_path):
         with local_engine(1) as engine:
             assert made.run(engine, lambda jobs: None) == []
         again = load_dataset(data)
-        encoded = encode_run(made.results()[0].path)
+        encoded = encode_run(Run.open(made.results()[0].path))
     np.testing.assert_array_equal(again.train.x, expected.train.x)
     np.testing.assert_array_equal(again.train.factors["kind"], expected.train.factors["kind"])
     assert (again.columns, again.scaling, again.preset) == (expected.columns, expected.scaling, expected.preset)

@@ -20,7 +20,6 @@ from wiseale.experiments.search.study import read_search
 from wiseale.processes.world import ALONE
 from wiseale.runs.directory import RunDirectory
 from wiseale.training import loop
-from wiseale.training.plan import resolve
 from wiseale.training.setup import Work, take_weights
 
 SETTINGS = ("--network", "mlp:hidden=8", "--max-epochs", "3", "--space", "lr=1e-4..1e-1", "batch_size=8|16")
@@ -105,7 +104,7 @@ def test_with_early_stopping_a_trial_has_the_value_of_the_weights_it_keeps(start
         assert trial.state.name == "COMPLETE"
         made = RunDirectory(search.run_path(trial.number))
         chosen, dataset = made.read_record().settings, load_dataset(str(table))
-        work = Work.prepare(resolve(chosen, dataset), dataset)
+        work = Work.prepare(chosen, dataset)
         take_weights(work.learner.model, str(made.path))
         assert trial.value == pytest.approx(measure_held_out(work)["reconstruction"], rel=1e-5)
         kept_start.append(trial.value not in [epoch.held_out["reconstruction"] for epoch in made.read_metrics()])

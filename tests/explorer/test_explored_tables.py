@@ -158,14 +158,13 @@ def test_rows_are_shown_in_words_and_units(browser, mixed_session, tmp_path, whe
                 assert page.text_content("#decode-note") == ""  # the network itself
 
 
-def test_columns_that_the_model_does_not_know_are_named(tmp_path):
+def test_columns_that_the_model_does_not_know_are_left_out(tmp_path):
     rng = np.random.default_rng(0)
     numbers = rng.normal(size=(60, 2)).round(3).tolist()
     path = tmp_path / "x.csv"
     path.write_text("a,b,kind\n" + "".join(f"{a},{b},{'uv'[i % 2]}\n" for i, (a, b) in enumerate(numbers)))
     run = train(f"{path}:kinds=kind:label", tmp_path / "run")
     (model,) = open_models([run / "model"])
-    with pytest.raises(DataError, match=r"was not trained on \(kind\): leave them out with .*:drop=kind, or colour by"):
-        choose_rows([model], str(path))
+    assert choose_rows([model], str(path)).rows.x.shape == (60, 2)
     shown = choose_rows([model], f"{path}:labels=kind")
     assert shown.rows.factors["kind"].tolist() == ["u", "v"] * 30

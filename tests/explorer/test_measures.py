@@ -1,7 +1,6 @@
 """Differences between systems over the seeds of one comparison, against scipy's paired t-test."""
 
 import dataclasses
-import json
 
 import numpy as np
 import pytest
@@ -10,6 +9,7 @@ from scipy import stats
 from wiseale.config import TrainConfig
 from wiseale.evaluation.record import Evaluation
 from wiseale.explorer.measures import measures_of
+from wiseale.platform.json_files import sealed
 from wiseale.runs.directory import RunDirectory
 
 ELBO = {"aevb": [-10.0, -11.5, -10.6], "wise_ale": [-9.0, -10.1, -9.9]}
@@ -28,7 +28,7 @@ def comparison(tmp_path):
     systems = [{"name": name, "objective": name, "settings": {}} for name in ELBO]
     base = dataclasses.asdict(TrainConfig(data="sine"))
     request = {"base": base, "systems": systems, "seeds": 3, "evaluate_rows": 10}
-    (tmp_path / "comparison.json").write_text(json.dumps(request))
+    (tmp_path / "comparison.json").write_text(sealed(request))
     for name, values in ELBO.items():
         for seed, value in enumerate(values):
             evaluated(tmp_path / "runs" / name / f"seed-{seed}", elbo=value, psnr=None)

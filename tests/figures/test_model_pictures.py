@@ -8,12 +8,13 @@ from PIL import Image
 
 from wiseale.cli.display import NoDisplay
 from wiseale.config import TrainConfig
-from wiseale.evaluation.encoded import open_run
+from wiseale.evaluation.encoded import encode_run
 from wiseale.experiments.comparison import Result, System
 from wiseale.experiments.gallery import draw_all
 from wiseale.figures import model_pictures as pictures
 from wiseale.figures.model_pictures import STANDARD, run_pictures
-from wiseale.runs.run import start
+from wiseale.runs.run import Run
+from wiseale.runs.train import start
 
 RNG = np.random.default_rng(0)
 DATA = {
@@ -57,7 +58,7 @@ def test_every_finished_run_has_the_standard_pictures(tmp_path, kind, settings):
 def test_pictures_that_are_there_are_not_drawn_again(tmp_path, monkeypatch):
     outcome = trained(tmp_path, DATA["table"])
     run_pictures(outcome.path, outcome.dataset)
-    monkeypatch.setattr(pictures, "open_run", None)  # would fail if it were called
+    monkeypatch.setattr(pictures, "model_pictures", None)  # would fail if it were called
     assert len(run_pictures(outcome.path)) == len(STANDARD)
 
 
@@ -65,21 +66,21 @@ def test_all_rows_are_shown_and_those_held_out_are_marked(tmp_path):
     """Rows that the standardisation was not fitted on are those the loop held out: it is the mean of the others."""
     x = DATA["table"]
     outcome = trained(tmp_path, x, held_out=0.2)
-    every = open_run(outcome.path).all_rows()
+    every = encode_run(Run.open(outcome.path), "all rows")
     np.testing.assert_array_equal(every.rows.x, x)
     assert every.unseen.sum() == 12
     np.testing.assert_allclose(every.model.units.mean.numpy(), x[~every.unseen].mean(0), rtol=1e-12)
-    unseen = open_run(outcome.path).unseen()
+    unseen = encode_run(Run.open(outcome.path))
     np.testing.assert_array_equal(unseen.rows.x, x[every.unseen])
 
-    some = open_run(outcome.path).all_rows(most=10)
+    some = encode_run(Run.open(outcome.path), "all rows", 10)
     np.testing.assert_array_equal(some.rows.x, x[np.linspace(0, 59, 10).astype(int)])
 
 
 def test_test_rows_follow_the_training_rows_and_are_unseen(tmp_path):
     settings = {"network": "mlp:hidden=8", "max_epochs": 1, "threads": 1, "held_out": 0.1}
     outcome = start(TrainConfig(data="sine:n=100,n_test=30", **settings), tmp_path / "run", NoDisplay())
-    every = open_run(outcome.path, dataset=outcome.dataset).all_rows()
+    every = encode_run(Run.open(outcome.path, dataset=outcome.dataset), "all rows")
     assert len(every.rows) == 130
     assert every.unseen[100:].all()
     assert every.unseen[:100].sum() == 10
@@ -91,9 +92,9 @@ def test_test_rows_follow_the_training_rows_and_are_unseen(tmp_path):
 def test_other_data_is_all_unseen(tmp_path):
     outcome = trained(tmp_path, DATA["table"])
     np.save(tmp_path / "other.npy", DATA["table"][:20] + 1)
-    other = open_run(outcome.path, str(tmp_path / "other.npy"))
-    assert other.all_rows().unseen is None
-    assert len(other.all_rows().rows) == 20
+    other = encode_run(Run.open(outcome.path, str(tmp_path / "other.npy")))
+    assert other.unseen is None
+    assert (len(other.rows), other.split) == (20, "all rows")
 
 
 def test_a_report_of_one_run_has_no_plane_with_one_point(tmp_path):

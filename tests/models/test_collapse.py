@@ -11,7 +11,9 @@ from tests.cli.commands import run as command
 from wiseale import AutoEncoder
 from wiseale.cli.options import option_name
 from wiseale.errors import CollapseWarning
+from wiseale.likelihoods import BernoulliFamily, GaussianFamily
 from wiseale.models.collapse import CodeUse, code_use, collapse_message
+from wiseale.objectives import make_objective
 from wiseale.posterior import PointPosterior, Posterior
 from wiseale.report.run import run_document
 from wiseale.report.write import to_markdown
@@ -68,15 +70,16 @@ def test_sorted_rows_are_not_taken_for_collapse():
 
 def test_the_message_names_the_settings_of_the_interface_and_of_the_system():
     use = CodeUse(0, 0.001)
-    told = collapse_message(use, "beta_vae:beta=4", "gaussian:x_sigma=1", option_name)
+    objective, aevb, bernoulli = make_objective("beta_vae:beta=4"), make_objective("aevb"), BernoulliFamily()
+    told = collapse_message(use, objective, GaussianFamily(x_sigma=1.0), option_name)
     assert "beta in --objective" in told
     assert "--prior-warmup" in told
     assert "--likelihood gaussian:x_sigma=learned" in told
     assert "\n" not in told
-    assert "x_sigma" not in collapse_message(use, "aevb", "bernoulli")
+    assert "x_sigma" not in collapse_message(use, aevb, bernoulli)
     for learned in ("learned", "columns"):
-        assert "x_sigma" not in collapse_message(use, "aevb", f"gaussian:x_sigma={learned}")
-    assert collapse_message(CodeUse(1, 0.5), "aevb", "bernoulli") is None
+        assert "x_sigma" not in collapse_message(use, aevb, GaussianFamily(x_sigma=learned))
+    assert collapse_message(CodeUse(1, 0.5), aevb, bernoulli) is None
 
 
 def estimator(objective):
@@ -118,3 +121,8 @@ def test_train_evaluate_and_report_say_so(tmp_path, capsys, objective, collapsed
     assert code == 0
     assert ("collapsed (0 active units" in shown) == collapsed
     assert ("the codes have collapsed" in to_markdown(run_document(run), tmp_path)) == collapsed
+
+
+@pytest.mark.parametrize(("units", "information", "collapsed"), [(1, 0.0999, True), (1, 0.1001, False), (0, 9.0, True)])
+def test_a_tenth_of_a_nat_is_the_least_that_counts(units, information, collapsed):
+    assert CodeUse(units, information).collapsed == collapsed

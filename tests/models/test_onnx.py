@@ -14,7 +14,7 @@ import torch
 from wiseale import AutoEncoder, load, registry
 from wiseale.cli import main
 from wiseale.errors import ConfigError, ModelFileError
-from wiseale.evaluation.provenance import provenance
+from wiseale.evaluation.record import provenance
 from wiseale.models import onnx as export
 from wiseale.models.card import Provenance, model_card
 from wiseale.models.inference import Codec, open_codec
@@ -22,7 +22,7 @@ from wiseale.models.model_file import ModelConfig
 from wiseale.models.onnx import OPSET, export_onnx, require_extra
 from wiseale.networks.model import Standardizer, seeded
 from wiseale.platform.atomic_files import verify_directory
-from wiseale.runs.directory import RunDirectory
+from wiseale.runs.run import Run
 
 RNG = np.random.default_rng(0)
 NARROW = {"channels": "8,8", "width": "0.03"}  # fewer filters, in networks that have the setting: a quicker export
@@ -190,7 +190,7 @@ def test_an_exported_model_loads(capsys, tmp_path, run_directory):
 
 
 def test_the_card_tells_what_the_run_knows(run_directory):
-    known = provenance(RunDirectory.open(run_directory))
+    known = provenance(Run.open(run_directory))
     model_config = open_codec(run_directory).model_config
     card = model_card("mine", model_config, known)
     _, header, body = card.split("---\n", 2)

@@ -15,11 +15,11 @@ from docs.pages.kept import Curve, read_curves, write_curves
 from tests.cli.commands import run
 from tests.paper.rows import PAPER, SMALL, both, row, seeds
 
+from wiseale.config import SCIENCE
 from wiseale.errors import RunError
 from wiseale.experiments import systems as s
 from wiseale.experiments.comparison import Result
 from wiseale.experiments.intervals import difference_interval
-from wiseale.experiments.roles import science_settings
 from wiseale.paper.claims import Claim
 from wiseale.paper.evidence import conditions_of, evidence_of, values_of
 from wiseale.paper.relations import Below
@@ -70,6 +70,7 @@ def test_a_run_made_again_replaces_itself_and_no_other():
         ({"held_out": 0.05, "held_out_most": PAPER.rows // 20}, ""),  # as many rows as without a largest number
         ({"held_out": 0.05, "held_out_most": 7}, "7 rows held out"),
         ({"held_out": 0.1}, f"{PAPER.rows // 10} rows held out"),
+        ({"init_from": "other-model"}, "init_from=other-model"),
         *(({name: value}, f"{name}={value}") for name, value in OTHER.items()),
         (OTHER, ", ".join(f"{name}={value}" for name, value in OTHER.items())),
     ],
@@ -91,7 +92,7 @@ def test_every_setting_that_decides_a_result_tells_rows_apart():
     of_the_system = {"objective", "prior_warmup", "seed"}
     filled_in = {"columns", "missing", "unseen", "recipe", "watch_every"}  # part of the data, or of other settings
     parts = (condition, further, of_the_system, filled_in)
-    assert sorted(science_settings()) == sorted(name for part in parts for name in part)
+    assert sorted(SCIENCE) == sorted(name for part in parts for name in part)
 
 
 def test_damaged_curves_are_named_by_line(tmp_path):

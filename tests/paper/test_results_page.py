@@ -19,7 +19,7 @@ from wiseale.experiments import systems as s
 from wiseale.experiments.comparison import Comparison
 from wiseale.paper.page import reproduction_page
 from wiseale.paper.reproduction import keep_request, read_reproduction
-from wiseale.runs.run import start
+from wiseale.runs.train import start
 
 CHOOSING = "# What to choose\n\n<!-- results: weights sine -->\n\n<!-- end -->\n"
 

@@ -14,7 +14,7 @@ from wiseale.cli import main
 from wiseale.cli.display import PlainDisplay
 from wiseale.config import SettingError, TrainConfig
 from wiseale.errors import ReportedByAnotherRankError
-from wiseale.runs.run import resume, start
+from wiseale.runs.train import resume, start
 
 pytestmark = [pytest.mark.long, pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")]
 

@@ -17,7 +17,7 @@ from wiseale.figures.style import SavedFigure
 from wiseale.paper.reproduction import keep_request, read_reproduction
 from wiseale.report import comparison as page_of_comparison
 from wiseale.report.how_it_was_run import settings_table, systems_table
-from wiseale.runs.run import start
+from wiseale.runs.train import start
 
 FIGURES = {
     *("training_curves", "rate_distortion", "bound_sandwich", "reconstructions", "prior_samples", "interpolations"),

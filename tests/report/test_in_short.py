@@ -3,18 +3,23 @@
 import re
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from wiseale import registry
 from wiseale.config import TrainConfig
+from wiseale.data.defaults import make_dataset
 from wiseale.evaluation.record import Evaluation
 from wiseale.figures.words import data_in_words, objective_in_words
 from wiseale.report.in_short import in_short, lead
 from wiseale.runs.record import RunRecord
+from wiseale.training.plan import resolve
 from wiseale.training.records import RunFacts
 
 FACTS = RunFacts(1.0, 5, 270, 30, (3,), 100, "columns", "0")
-RECORD = RunRecord(TrainConfig(data="/home/me/sales.csv:kinds=region:label", latent_dim=4), FACTS)
+DATASET = make_dataset(np.zeros((300, 3)), "X")
+SETTINGS = resolve(TrainConfig(data="sales.csv", latent_dim=4, max_epochs=5), DATASET)
+RECORD = RunRecord(replace(SETTINGS, data="/home/me/sales.csv:kinds=region:label"), FACTS)
 COLUMNS = {
     "rmse:price (€)": 2.0,
     "rmse_baseline:price (€)": 4.0,

@@ -5,9 +5,9 @@ import csv
 import numpy as np
 from tests.cli.commands import run
 
-from wiseale.evaluation.encoded import open_run
 from wiseale.evaluation.evaluate import evaluate
 from wiseale.report.run import MOST_CELLS, run_document, strange_cells
+from wiseale.runs.run import Run
 
 N = 120
 
@@ -31,7 +31,7 @@ def test_a_wrong_label_and_a_wrong_number_are_found(tmp_path, capsys, monkeypatc
     settings = (*settings, "--no-figures")
     code, _, errors = run(capsys, "train", tmp_path / "x.csv", *settings, "--out", tmp_path / "run")
     assert code == 0, errors
-    (table,) = strange_cells(open_run(tmp_path / "run"))
+    (table,) = strange_cells(Run.open(tmp_path / "run"))
     assert len(table.rows) == MOST_CELLS
     found = [(int(row[0]), row[1]) for row in table.rows]
     assert (18, "level") in found[:4]  # rows are counted from 1
@@ -58,7 +58,7 @@ def test_missing_and_perfectly_likely_cells_are_not_strange(tmp_path, capsys):
     settings = ("--max-epochs", 40, "--network", "mlp:hidden=8", "--latent-dim", 1, "--threads", 1, "--no-figures")
     code, _, errors = run(capsys, "train", tmp_path / "x.csv", *settings, "--held-out", 0, "--out", tmp_path / "run")
     assert code == 0, errors
-    (table,) = strange_cells(open_run(tmp_path / "run"))
+    (table,) = strange_cells(Run.open(tmp_path / "run"))
     assert 0 < len(table.rows) < 18
     assert all(row[2] != "missing" for row in table.rows)
     columns = [row[1] for row in table.rows]
@@ -70,4 +70,4 @@ def test_rows_that_are_no_table_have_none(tmp_path, capsys):
     np.save(tmp_path / "x.npy", np.random.default_rng(0).normal(size=(40, 1, 16)))
     settings = ("--max-epochs", 1, "--network", "mlp:hidden=8", "--threads", 1, "--no-figures")
     assert run(capsys, "train", tmp_path / "x.npy", *settings, "--out", tmp_path / "run")[0] == 0
-    assert strange_cells(open_run(tmp_path / "run")) == ()
+    assert strange_cells(Run.open(tmp_path / "run")) == ()

@@ -9,9 +9,9 @@ import pytest
 from wiseale.cli.display import NoDisplay
 from wiseale.config import TrainConfig
 from wiseale.runs import recorder
-from wiseale.runs.background import Background
 from wiseale.runs.checkpoint import save_checkpoint
-from wiseale.runs.run import resume, start
+from wiseale.runs.recorder import Background
+from wiseale.runs.train import resume, start
 
 
 def test_one_job_at_a_time_and_the_caller_goes_on():

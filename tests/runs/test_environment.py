@@ -9,7 +9,7 @@ import pytest
 from wiseale.cli.display import PlainDisplay
 from wiseale.config import TrainConfig
 from wiseale.runs.record import Environment
-from wiseale.runs.run import resume, start
+from wiseale.runs.train import resume, start
 
 NOW = Environment(
     **dict.fromkeys(("wiseale", "numpy", "safetensors", "platform", "device", "data_fingerprint"), "same"),

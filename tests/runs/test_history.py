@@ -12,7 +12,7 @@ from wiseale.errors import ModelFileError, RunError
 from wiseale.estimator.loading import load
 from wiseale.platform.atomic_files import MANIFEST, sha256
 from wiseale.runs.directory import RunDirectory
-from wiseale.runs.run import resume, start
+from wiseale.runs.train import resume, start
 
 EPOCHS = 4
 
@@ -127,20 +127,12 @@ def test_damage_after_the_checkpoint_before_costs_no_more_than_the_epochs_since(
     assert weights(run) == weights(finished)
 
 
-def test_checkpoints_of_earlier_versions_are_still_resumed(run, finished):
-    (checkpoint,) = (run / "checkpoints").iterdir()
-    edit(checkpoint / "state.json", lambda values: values.pop("history"))
-    edit(
-        checkpoint / MANIFEST, lambda values: values["sha256"].update({"state.json": sha256(checkpoint / "state.json")})
-    )
-    edit(run / "environment.json", lambda values: [values.pop(key) for key in ("config_sha256", "init_from")])
-    resume(run, NoDisplay())
-    assert weights(run) == weights(finished)
-
-
 @pytest.mark.parametrize(
     "change",
-    [{"step": -5}, {"epoch": -1}, {"step": True}, {"sums": []}, {"epoch": 10**30}, {"sums": {"loss": "x"}}, {"new": 1}],
+    [
+        *({"step": -5}, {"epoch": -1}, {"step": True}, {"sums": []}, {"epoch": 10**30}, {"sums": {"loss": "x"}}),
+        *({"new": 1}, {"history": None}),
+    ],
 )
 def test_forged_checkpoints_are_passed_over(run, finished, change):
     (checkpoint,) = (run / "checkpoints").iterdir()

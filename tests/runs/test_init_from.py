@@ -11,7 +11,7 @@ from tests.journals import MemoryJournal
 from wiseale.config import SettingError, TrainConfig
 from wiseale.errors import ModelFileError
 from wiseale.models.model_file import load_model
-from wiseale.runs.run import resume, start
+from wiseale.runs.train import resume, start
 
 CONFIG = TrainConfig(
     data="sine:n=200,n_test=10",

@@ -8,12 +8,14 @@ import numpy as np
 import pytest
 
 from wiseale.cli.display import NoDisplay
-from wiseale.config import TrainConfig
+from wiseale.config import SPECS, TrainConfig, from_values, read_file
+from wiseale.data import load_dataset
 from wiseale.errors import RunError
 from wiseale.evaluation.evaluate import evaluate
 from wiseale.evaluation.record import Evaluation
 from wiseale.runs.directory import RunDirectory, append_line, read
-from wiseale.runs.run import start
+from wiseale.runs.train import start
+from wiseale.training.plan import resolve
 
 
 @pytest.fixture(scope="module")
@@ -36,12 +38,23 @@ def test_every_file_is_written_as_it_was_read(run):
     assert [timing.to_json() for timing in run.read_timing()] == run.timing.read_text().splitlines()
 
 
+def test_a_run_is_repeated_from_its_configuration(run):
+    """What ``wiseale train --config RUN/config.json`` reads resolves to the same settings, objects and all."""
+    asked = from_values(TrainConfig, read_file(run.config))
+    assert resolve(asked, load_dataset(asked.data)) == run.read_record().settings
+
+
 def test_records_hold_what_the_files_hold(run):
     """Against the JSON itself, which is a contract with other readers."""
     config, lines = json.loads(run.config.read_text()), run.metrics.read_text().splitlines()
     record = run.read_record()
     assert config.pop("resolved") == {**vars(record.facts), "x_shape": [3]}
-    assert config == vars(record.settings)
+    plain = {name: value for name, value in vars(record.settings).items() if name not in SPECS or value is None}
+    assert {name: config[name] for name in plain} == plain
+    assert {config[name].partition(":")[0] for name in SPECS if name not in plain} == {
+        *("wise_ale", "mlp", "gaussian", "constant")
+    }
+    assert config.keys() == vars(record.settings).keys()
     assert record.facts.n_train + record.facts.n_held_out == 60
     assert [list(json.loads(line)) for line in lines] == [["epoch", "step", "lr", "warmup", "train", "held_out"]] * 2
     assert run.read_metrics()[1].train["loss"] == json.loads(lines[1])["train"]["loss"]
@@ -55,6 +68,7 @@ def test_records_hold_what_the_files_hold(run):
         ("{}", 'no table "resolved"'),
         ('{"resolved": {"n_train": 3}}', "missing"),
         ('{"resolved": {}, "batch": 8}', "batch is not a setting"),
+        ('{"resolved": {}, "max_epochs": 2}', "latent_dim is missing"),
     ],
 )
 def test_a_damaged_configuration_is_refused_in_words(text, problem, tmp_path):

@@ -78,7 +78,7 @@ def test_interrupted_and_continued_equals_uninterrupted(objective, tmp_path):
         stopped = MemoryJournal(stop_after=(step,), directory=tmp_path / str(step))
         assert not fit(first, train, held_out, chosen, stopped)
         second = fresh(objective, seed=99)  # other weights: all must come from the checkpoint
-        load_newest(tmp_path / str(step), second)
+        load_newest(tmp_path / str(step), second, lambda history: None)
         assert second.progress.step == step
         rest = MemoryJournal()
         assert fit(second, train, held_out, chosen, rest)
@@ -216,7 +216,7 @@ def test_no_checkpoint_of_broken_weights(tmp_path):
         fit(learner, Batches(rows()), None, plan(checkpoint_every=1, schedule=leap), journal)
     assert journal.saved == [1, 2, 3]
     saved = fresh(seed=99)
-    load_newest(tmp_path, saved)
+    load_newest(tmp_path, saved, lambda history: None)
     assert saved.progress.step == 3
     assert all(bool(value.isfinite().all()) for value in saved.modules.state_dict().values())
 

@@ -41,6 +41,15 @@ COMMANDS = {
     "info": "Print versions, cores, folders, accelerators and the state of the kernels.",
 }
 
+_MODULES = {
+    **dict.fromkeys(("embed", "decode", "sample", "impute"), "apply"),
+    **dict.fromkeys(("train", "resume"), "training"),
+    **dict.fromkeys(("evaluate", "report"), "evaluate"),
+    **dict.fromkeys(("export", "zoo"), "finished"),
+    **dict.fromkeys(("info", "cache"), "machine"),
+}
+"""Files that hold several commands, each under its name; a command in a file of its own is called ``command``."""
+
 
 class _LazyGroup(click.Group):
     """Lists the commands of ``COMMANDS``; imports the module of a command when it is called."""
@@ -51,7 +60,8 @@ class _LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = importlib.import_module(f"wiseale.cli.{cmd_name}").command
+        module = importlib.import_module(f"wiseale.cli.{_MODULES.get(cmd_name, cmd_name)}")
+        command: click.Command = getattr(module, cmd_name if cmd_name in _MODULES else "command")
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -9,10 +9,15 @@ from typing import Any
 
 import click
 
-from wiseale.cli.data_argument import DATA
 from wiseale.cli.job_array import ArrayTask, array_script, job_option
-from wiseale.cli.options import cluster_option, read_settings, settings_options, spelled_as_options
-from wiseale.cli.variadic import VariadicCommand
+from wiseale.cli.options import (
+    DATA,
+    VariadicCommand,
+    cluster_option,
+    read_settings,
+    settings_options,
+    spelled_as_options,
+)
 from wiseale.config import TrainConfig
 from wiseale.errors import ConfigError
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from wiseale.cli.data_argument import DATA
+from wiseale.cli.options import DATA
 from wiseale.errors import counted
 
 if TYPE_CHECKING:

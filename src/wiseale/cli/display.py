@@ -1,4 +1,4 @@
-"""What a person sees while a run trains: bars with rate and remaining time on a terminal, plain lines elsewhere."""
+"""What a person sees of a run: its progress, as bars on a terminal and plain lines elsewhere, and how it ended."""
 
 from __future__ import annotations
 
@@ -6,15 +6,26 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from wiseale.cli.faults import one_line
-from wiseale.errors import counted
+from wiseale.cli.options import option_name
+from wiseale.errors import WiseAleError, counted
+from wiseale.models.collapse import CodeUse, collapse_message
+from wiseale.platform.signals import SIGPIPE
 from wiseale.runs.record import RunRecord
 from wiseale.runs.recorder import Display
+from wiseale.runs.run import Run
+from wiseale.runs.train import Outcome
 from wiseale.training.records import TimedEpochRecord
+from wiseale.training.settings import RunSettings
+
+if TYPE_CHECKING:
+    from wiseale.data import Dataset
 
 _QUIET_SECONDS = 10.0
 
@@ -69,11 +80,11 @@ class Pace:
     def shows(self, record: TimedEpochRecord) -> bool:
         """Whether this epoch gets a line."""
         step = 10 ** (len(str(record.epoch - 1)) - 1)
-        shown = record.epoch % step == 0 or self._clock() - self._last >= _QUIET_SECONDS
-        self._skipped = None if shown else record
-        if shown:
+        due = record.epoch % step == 0 or self._clock() - self._last >= _QUIET_SECONDS
+        self._skipped = None if due else record
+        if due:
             self._last = self._clock()
-        return shown
+        return due
 
     def skipped(self) -> TimedEpochRecord | None:
         """The last epoch, if it got no line."""
@@ -88,16 +99,19 @@ class PlainDisplay:
         self._pace = Pace()
         self._loading = False
 
+    def _print(self, text: str) -> None:
+        print(text, flush=True)
+
     def loading(self, done: int, total: int) -> None:
         """Print once that data is being prepared."""
         if not self._loading:
-            print(f"preparing {counted(total, 'row')}", flush=True)
+            self._print(f"preparing {counted(total, 'row')}")
             self._loading = True
 
     def started(self, record: RunRecord, notes: Sequence[str]) -> None:
         """Print the settings of the run."""
-        self._epochs = record.settings.max_epochs or 0
-        print(describe(record, notes), flush=True)
+        self._epochs = record.settings.max_epochs
+        self._print(describe(record, notes))
 
     def step(self, epoch: int, step_in_epoch: int, steps_per_epoch: int, terms: Mapping[str, float]) -> None:
         """Nothing: lines are for epochs."""
@@ -105,23 +119,25 @@ class PlainDisplay:
     def epoch(self, record: TimedEpochRecord) -> None:
         """Print the epoch's terms, now and then."""
         if self._pace.shows(record):
-            print(epoch_line(record, self._epochs), flush=True)
+            self._print(epoch_line(record, self._epochs))
 
     def close(self) -> None:
         """Print the last epoch's terms."""
         if record := self._pace.skipped():
-            print(epoch_line(record, self._epochs), flush=True)
+            self._print(epoch_line(record, self._epochs))
 
 
-class RichDisplay:
-    """A bar over all steps, with the epoch's running terms."""
+class RichDisplay(PlainDisplay):
+    """The same lines above a bar over all steps, with the epoch's running terms."""
 
     def __init__(self, progress: Progress) -> None:
+        super().__init__()
         self._progress = progress
         self._task = progress.add_task("", total=None, epoch=0, epochs="?", rate="", terms="")
         self._batch_size = 0
-        self._epochs = 0
-        self._pace = Pace()
+
+    def _print(self, text: str) -> None:
+        self._progress.console.print(text, highlight=False)
 
     def loading(self, done: int, total: int) -> None:
         """Move the bar over the rows that are being prepared."""
@@ -129,42 +145,31 @@ class RichDisplay:
 
     def started(self, record: RunRecord, notes: Sequence[str]) -> None:
         """Print the settings of the run and set the bar's length."""
-        self._batch_size = record.settings.batch_size or 0
-        self._epochs = record.settings.max_epochs or 0
-        self._progress.console.print(describe(record, notes), highlight=False)
+        super().started(record, notes)
+        self._batch_size = record.settings.batch_size
         total = self._epochs * record.facts.steps_per_epoch
         self._progress.update(self._task, total=total, epochs=self._epochs)
 
     def step(self, epoch: int, step_in_epoch: int, steps_per_epoch: int, terms: Mapping[str, float]) -> None:
         """Move the bar."""
         done = epoch * steps_per_epoch + step_in_epoch
-        task = self._progress.tasks[0]
-        rate = f"{task.speed * self._batch_size:,.0f} rows/s" if task.speed else ""
-        shown = f"reconstruction {terms['reconstruction']:.2f}  prior {terms['prior']:.3f}"
-        self._progress.update(self._task, completed=done, epoch=epoch + 1, rate=rate, terms=shown)
-
-    def epoch(self, record: TimedEpochRecord) -> None:
-        """Print the epoch's terms above the bar, now and then."""
-        if self._pace.shows(record):
-            self._progress.console.print(epoch_line(record, self._epochs), highlight=False)
-
-    def close(self) -> None:
-        """Print the last epoch's terms above the bar."""
-        if record := self._pace.skipped():
-            self._progress.console.print(epoch_line(record, self._epochs), highlight=False)
+        speed = self._progress.tasks[0].speed
+        rate = f"{speed * self._batch_size:,.0f} rows/s" if speed else ""
+        running = f"reconstruction {terms['reconstruction']:.2f}  prior {terms['prior']:.3f}"
+        self._progress.update(self._task, completed=done, epoch=epoch + 1, rate=rate, terms=running)
 
 
 def describe(record: RunRecord, notes: Sequence[str] = ()) -> str:
     """A run in two lines, and a line for each note."""
     settings, facts = record.settings, record.facts
-    processes = settings.processes or 1
-    spread = f"{processes} processes of " if processes > 1 else ""
+    objective, network, likelihood = (settings.spec(name) for name in ("objective", "network", "likelihood"))
+    spread = f"{settings.processes} processes of " if settings.processes > 1 else ""
     lines = [
-        f"{settings.objective} on {settings.data}: {counted(facts.n_train, 'row')} to train on, "
+        f"{objective} on {settings.data}: {counted(facts.n_train, 'row')} to train on, "
         f"{facts.n_held_out:,} held out, effective prior weight {facts.prior_weight:g}",
-        f"network {settings.network} ({facts.parameters:,} parameters), likelihood {settings.likelihood}, "
+        f"network {network} ({facts.parameters:,} parameters), likelihood {likelihood}, "
         f"latent dim {settings.latent_dim}, batch {settings.batch_size}, lr {settings.lr:g}, "
-        f"{spread}{counted(int(settings.threads or 1), 'thread')} on {settings.device}, seed {settings.seed}",
+        f"{spread}{counted(settings.threads, 'thread')} on {settings.device}, seed {settings.seed}",
     ]
     return "\n".join(map(one_line, [*lines, *notes]))  # column names and paths are the user's
 
@@ -180,3 +185,43 @@ def epoch_line(record: TimedEpochRecord, epochs: int) -> str:
                 + (f"; ELBO {terms['elbo']:.3f}" if "elbo" in terms else "")  # none for deterministic encoders
             )
     return "  |  ".join([*parts, f"{record.samples / record.seconds:,.0f} rows/s"])
+
+
+def report_outcome(outcome: Outcome, on_rank_0: bool = True) -> int:
+    """Print, on rank 0, where the result is or how to resume; returns 0, or 128 + the signal that interrupted.
+
+    A finished run gets its pictures first, unless its settings say otherwise.
+    """
+    if outcome.signal is not None:
+        end, code = f"interrupted; continue with: wiseale resume {outcome.path}", 128 + outcome.signal
+    else:
+        end, code = f"finished: {outcome.path} (next: wiseale evaluate {outcome.path})", 0
+    if not on_rank_0:
+        return code
+    try:
+        if outcome.kept:
+            print(outcome.kept, flush=True)
+        settings = Run.open(outcome.path).settings
+        if outcome.signal is None and settings.figures:
+            print(named_pictures(outcome.path, outcome.dataset), flush=True)
+        if collapsed := collapse_line(settings, outcome.code_use):
+            print(collapsed, flush=True)
+    finally:
+        print(end, flush=True, file=sys.stderr if outcome.signal == SIGPIPE else sys.stdout)
+    return code
+
+
+def named_pictures(path: Path, dataset: Dataset | None = None) -> str:
+    """Draw the standard pictures of a finished run where they are missing, and name them in one line."""
+    from wiseale.figures.model_pictures import run_pictures
+
+    try:
+        pictures = run_pictures(path, dataset)
+    except WiseAleError as error:
+        return f"no pictures: {error}"
+    return f"pictures: {pictures[0].parent} ({', '.join(picture.name for picture in pictures)})"
+
+
+def collapse_line(settings: RunSettings, use: CodeUse | None) -> str | None:
+    """That a run's codes have collapsed and which options to try; None where they have not."""
+    return collapse_message(use, settings.objective, settings.likelihood, option_name) if use else None

@@ -1,4 +1,4 @@
-"""``wiseale evaluate RUN``."""
+"""``wiseale evaluate RUN`` and ``wiseale report DIR``."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from wiseale.cli.data_argument import DATA
-from wiseale.errors import ConfigError, counted
+from wiseale.cli.options import DATA
+from wiseale.errors import ConfigError, RunError, counted
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from wiseale.evaluation.evaluate import Progress
     from wiseale.evaluation.record import Evaluation
+    from wiseale.report.document import Document
 
 
 @click.command()
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     "--figures/--no-figures", default=True, show_default=True, help="draw the run's pictures if they are missing"
 )
 @click.option("--json", "as_json", is_flag=True, help="print JSON in place of a table")
-def command(
+def evaluate(
     run: Path,
     data: str | None,
     seed: int,
@@ -49,9 +50,9 @@ def command(
 
     from rich.console import Console
 
-    from wiseale.cli.outcome import collapse_line, named_pictures
+    from wiseale.cli.display import collapse_line, named_pictures
     from wiseale.evaluation.evaluate import evaluate
-    from wiseale.runs.directory import RunDirectory
+    from wiseale.runs.run import Run
 
     with _progress(quiet=as_json) as progress:
         result = evaluate(run, data, seed, most, nll_samples, progress)
@@ -66,8 +67,8 @@ def command(
         console.print(f"not measured: {names} ({reason})", highlight=False, markup=False, soft_wrap=True)
     if pictures:
         console.print(pictures, highlight=False, markup=False, soft_wrap=True)
-    if told := collapse_line(RunDirectory(run), result.code_use):
-        console.print(told, highlight=False, markup=False, soft_wrap=True)
+    if collapsed := collapse_line(Run.open(run).settings, result.code_use):
+        console.print(collapsed, highlight=False, markup=False, soft_wrap=True)
     return 0
 
 
@@ -80,11 +81,11 @@ def _table(run: Path, result: Evaluation) -> Table:
     table = Table("question", "measure", "value", title=escape(title))
     table.columns[2].justify = "right"
     for question, names in result.groups.items():
-        shown = [(name, value) for name in names if (value := result.measures[name]) is not None]
-        for number, (name, value) in enumerate(shown):
+        values = [(name, value) for name in names if (value := result.measures[name]) is not None]
+        for number, (name, value) in enumerate(values):
             text = f"{value:,}" if isinstance(value, int) else f"{value:.4f}"
             table.add_row("" if number else question, escape(name), text)
-        if shown:
+        if values:
             table.add_section()
     return table
 
@@ -109,11 +110,44 @@ def _progress(quiet: bool) -> Iterator[Progress | None]:
 
 
 def _line_by_line() -> Progress:
-    told = set[str]()
+    printed = set[str]()
 
-    def tell(title: str, fraction: float) -> None:
-        if title not in told:
-            told.add(title)
+    def show(title: str, fraction: float) -> None:
+        if title not in printed:
+            printed.add(title)
             print(f"{fraction:4.0%} {title}", file=sys.stderr, flush=True)
 
-    return tell
+    return show
+
+
+@click.command()
+@click.argument("directory", type=click.Path(path_type=Path))
+@click.option("--markdown", is_flag=True, help="write report.md in place of report.html")
+def report(directory: Path, markdown: bool) -> int:
+    """Write the page of a reproduction, a comparison, a search or an evaluated run in DIRECTORY, as far as it is."""
+    from wiseale.report.write import write_report
+
+    print(write_report(_document_of(directory), directory, markdown))
+    return 0
+
+
+def _document_of(path: Path) -> Document:
+    """The report of what a directory holds."""
+    if (path / "reproduction.json").exists():
+        from wiseale.paper.page import reproduction_page
+
+        return reproduction_page(path)[0]
+    if (path / "comparison.json").exists():
+        from wiseale.experiments.comparison import read_comparison
+        from wiseale.report.comparison import comparison_page
+
+        return comparison_page(read_comparison(path))
+    if (path / "search.json").exists():
+        from wiseale.report.search import search_document
+
+        return search_document(path)
+    if (path / "config.json").exists():
+        from wiseale.report.run import run_document
+
+        return run_document(path)
+    raise RunError(f"{path} holds no reproduction, comparison, search or run: there is nothing to report")

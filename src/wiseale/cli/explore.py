@@ -8,8 +8,7 @@ from pathlib import Path
 
 import click
 
-from wiseale.cli.data_argument import DATA
-from wiseale.cli.places import MODEL
+from wiseale.cli.options import DATA, MODEL
 from wiseale.errors import ConfigError, counted
 
 

@@ -1,4 +1,4 @@
-"""Command-line options made from dataclasses of settings: no option is written twice."""
+"""Options and arguments of the commands; those of settings are made from their dataclass and written once."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import typing
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import click
 
@@ -17,6 +17,56 @@ from wiseale.errors import ConfigError
 
 F = TypeVar("F", bound=Callable[..., Any])
 S = TypeVar("S", bound=Settings)
+
+
+class _Data(click.ParamType[str]):
+    """A dataset, or a path to the user's own file."""
+
+    name = "data"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        from wiseale.data.naming import named_data
+
+        named = named_data(value)
+        if named.note:
+            click.echo(f"wiseale: {named.note}", err=True)
+        return named.spec
+
+
+class _ModelPlace(click.ParamType[Path]):
+    """A model's directory, or a name such as ``zoo:mnist-wise_ale`` or ``hf://owner/name``."""
+
+    name = "model"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        from wiseale.models.places import locate
+
+        return value if isinstance(value, Path) else locate(value)
+
+
+DATA, MODEL = _Data(), _ModelPlace()
+
+
+class VariadicCommand(click.Command):
+    """A command some of whose options take every word up to the next: ``--objectives aevb wise_ale --seeds 3``."""
+
+    variadic: ClassVar[tuple[str, ...]] = ("--objectives", "--space")
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Write the name before every value, as click wants it."""
+        expanded: list[str] = []
+        name: str | None = None
+        for position, word in enumerate(args):
+            if word in self.variadic:
+                name = word
+                if position + 1 == len(args) or args[position + 1].startswith("--"):
+                    expanded.append(word)  # nothing follows: click says so
+            elif name is not None and not word.startswith("-"):
+                expanded += [name, word]
+            else:
+                name = None
+                expanded.append(word)
+        return super().parse_args(ctx, expanded)
 
 
 cluster_option = click.option(
@@ -90,10 +140,8 @@ def _option(cls: type[Settings], item: dataclasses.Field[Any]) -> Callable[[F], 
 
 
 def _help(item: dataclasses.Field[Any]) -> str:
-    shown = (
-        {True: "yes", False: "no"}.get(item.default, item.default) if isinstance(item.default, bool) else item.default
-    )
-    default = f" [default: {shown}]" if item.default not in (None, "") else ""
+    value = ("yes" if item.default else "no") if isinstance(item.default, bool) else item.default
+    default = f" [default: {value}]" if value not in (None, "") else ""
     return f"{item.metadata['help']}{default}"
 
 

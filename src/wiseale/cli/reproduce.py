@@ -67,10 +67,10 @@ def command(
     from wiseale.platform.locks import reserved
     from wiseale.processes.engines import open_engine
     from wiseale.report.write import write_report
-    from wiseale.training.plan import require_logger
+    from wiseale.training.plan import make_logger
 
     with spelled_as_options():
-        require_logger(logger)
+        make_logger(logger)
     size = cast(Scale, scale)
     names = TRAINED if name == "all" else (name,) if name in TRAINED else ()
     console = Console(highlight=False, soft_wrap=True)

@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from wiseale.cli.data_argument import DATA
-from wiseale.cli.options import read_settings, settings_options, spelled_as_options
-from wiseale.cli.variadic import VariadicCommand
+from wiseale.cli.options import DATA, VariadicCommand, read_settings, settings_options, spelled_as_options
 from wiseale.config import TrainConfig
 from wiseale.errors import ConfigError
 

@@ -171,7 +171,8 @@ class ChecksInput:
     def _is_small(self, rows: int) -> bool:
         """Whether one thread is enough: on a busy machine more would wait for each other."""
         known = self._codec.model_config
-        return is_small_step(known.network, known.likelihood, known.x_shape, known.latent_dim, rows)
+        pair = config.build("network", known.network), config.build("likelihood", known.likelihood)
+        return is_small_step(*pair, known.x_shape, known.latent_dim, rows)
 
 
 def _refuse_infinity(x: Array, names: tuple[str, ...]) -> None:

@@ -135,7 +135,7 @@ class AutoEncoder(ChecksInput, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         self.history_ = fitted.history
         self.n_epochs_ = len(fitted.history)
         self.best_epoch_: int | None = fitted.best_epoch
-        self.seed_ = fitted.chosen.seed
+        self.seed_ = fitted.settings.seed
         if cells is not None and (told := ignored_message(cells.schema)):
             warnings.warn(told, IgnoredColumnsWarning, stacklevel=2)
         if fitted.collapse:

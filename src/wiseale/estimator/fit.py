@@ -20,11 +20,11 @@ from wiseale.estimator.tables import Cells
 from wiseale.models.collapse import collapse_message
 from wiseale.models.model_file import ModelConfig
 from wiseale.networks.model import Model
-from wiseale.training.collapse import final_code_use
 from wiseale.training.learner import Learner
 from wiseale.training.loop import fit
 from wiseale.training.plan import resolve
 from wiseale.training.records import EpochRecord
+from wiseale.training.settings import RunSettings
 from wiseale.training.setup import Work
 from wiseale.training.threads import torch_threads
 
@@ -40,7 +40,7 @@ class Fitted:
     Attributes:
         model: on the device it was trained on.
         model_config: its settings.
-        chosen: every training setting as it was used.
+        settings: every training setting as it was used.
         history: one flat record per epoch, see :func:`flatten`.
         best_epoch: the epoch whose weights these are.
         summary: what the data was taken for, in one line.
@@ -49,7 +49,7 @@ class Fitted:
 
     model: Model
     model_config: ModelConfig
-    chosen: TrainConfig
+    settings: RunSettings
     history: History
     best_epoch: int
     summary: str
@@ -77,28 +77,27 @@ def fit_array(
     used = {name: getattr(asked, name) for name in ("network", "likelihood", "latent_dim") if getattr(asked, name)}
     dataset = replace(dataset, preset=replace(dataset.preset, **used))
     dataset = suit(dataset, dataset.preset.likelihood)
-    chosen = resolve(replace(asked, data="X"), dataset)
-    assert isinstance(chosen.threads, int)
-    with torch_threads(min(chosen.threads, torch.get_num_threads())):  # a limit that the user has set holds
-        return _train(chosen, dataset, cells, verbose)
+    settings = resolve(replace(asked, data="X"), dataset)
+    with torch_threads(min(settings.threads, torch.get_num_threads())):  # a limit that the user has set holds
+        return _train(settings, dataset, cells, verbose)
 
 
-def _train(chosen: TrainConfig, dataset: Dataset, cells: Cells | None, verbose: int) -> Fitted:
+def _train(settings: RunSettings, dataset: Dataset, cells: Cells | None, verbose: int) -> Fitted:
     """Train with complete settings, from the initial weights to the measure of how much the codes are used."""
-    work = Work.prepare(chosen, dataset)
-    bar = epoch_bar(chosen.max_epochs or 0) if verbose and has_bar() else nullcontext()
+    work = Work.prepare(settings, dataset)
+    bar = epoch_bar(settings.max_epochs) if verbose and has_bar() else nullcontext()
     if verbose:
         print(f"{describe(dataset)}; {work.facts.parameters:,} parameters", flush=True)
     with bar as show:
-        journal = _Memory(chosen, verbose, show)
+        journal = _Memory(settings.max_epochs, verbose, show)
         fit(work.learner, work.train, work.held_out, work.plan, journal)
     work.learner.finish()
     progress = work.learner.progress
     best = progress.kept_epoch
-    use = final_code_use(work)
-    told = collapse_message(use, chosen.objective, work.model_config.likelihood) if use else None
+    use = work.code_use()
+    collapse = collapse_message(use, settings.objective, settings.likelihood) if use else None
     model_config = replace(work.model_config, table=cells.schema) if cells is not None else work.model_config
-    return Fitted(work.learner.model, model_config, chosen, journal.history, best, describe(dataset), told)
+    return Fitted(work.learner.model, model_config, settings, journal.history, best, describe(dataset), collapse)
 
 
 def flatten(record: EpochRecord) -> dict[str, Any]:
@@ -112,10 +111,10 @@ def flatten(record: EpochRecord) -> dict[str, Any]:
 class _Memory:
     """The loop's journal in memory; speaks now and then if it is to."""
 
-    def __init__(self, chosen: TrainConfig, verbose: int, show: Show | None = None) -> None:
+    def __init__(self, epochs: int, verbose: int, show: Show | None = None) -> None:
         self.history: History = []
         self._show = show
-        self._epochs = chosen.max_epochs
+        self._epochs = epochs
         self._verbose = verbose
         self._spoke = -math.inf
 

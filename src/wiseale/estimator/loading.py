@@ -20,9 +20,8 @@ from wiseale.likelihoods import TableFamily
 from wiseale.models.inference import Codec, open_codec
 from wiseale.models.places import HUB, locate
 from wiseale.networks.model import IdentityStandardizer, Model
-from wiseale.runs.checkpoint import newest_progress
-from wiseale.runs.directory import RunDirectory
-from wiseale.runs.record import RunRecord
+from wiseale.runs.checkpoint import newest_state
+from wiseale.runs.run import Run
 
 _TRAINED_WITH = ("batch_size", "max_epochs", "lr", "prior_warmup", "max_grad_norm", "patience", "held_out")
 _SAID_AS = {"poisson": "count", "negative_binomial": "count"}
@@ -63,12 +62,12 @@ def load(path: str | os.PathLike[str], sha256: str | None = None) -> AutoEncoder
         estimator.feature_names_in_ = np.array([*columns, *ignored], dtype=object)
     estimator.seed_, estimator.history_, estimator.best_epoch_ = 0, [], None
     if (directory / "model").is_dir():
-        run = RunDirectory.open(directory)
-        record = run.read_record()
-        estimator.set_params(**_of_training(record))
-        estimator.seed_ = record.settings.seed
-        estimator.history_ = [flatten(epoch) for epoch in run.read_metrics()]
-        estimator.best_epoch_ = progress.kept_epoch if (progress := newest_progress(run.checkpoints)) else None
+        run = Run.open(directory)
+        estimator.set_params(**_of_training(run))
+        estimator.seed_ = run.settings.seed
+        estimator.history_ = [flatten(epoch) for epoch in run.history]
+        newest = newest_state(run.directory.checkpoints)
+        estimator.best_epoch_ = newest.progress.kept_epoch if newest else None
     estimator.n_epochs_ = len(estimator.history_)
     return estimator
 
@@ -99,11 +98,11 @@ def _ignored(codec: Codec) -> list[str]:
     return [name for name, _ in schema.ignored] if schema is not None and codec.model.table is not None else []
 
 
-def _of_training(record: RunRecord) -> dict[str, Any]:
+def _of_training(run: Run) -> dict[str, Any]:
     """How a run was trained, as parameters; its length is ``"auto"`` where it is the one that would be chosen."""
-    settings, facts = record.settings, record.facts
+    settings, facts = run.settings, run.facts
     known = {name: getattr(settings, name) for name in _TRAINED_WITH} | {"random_state": settings.seed}
     chosen = choose_length(None, "auto", facts.steps_per_epoch, watched=facts.n_held_out > 0)
-    if Length(settings.max_epochs or 0, known["patience"], settings.watch_every or 1) == chosen:
+    if Length(settings.max_epochs, settings.patience, settings.watch_every) == chosen:
         known |= {"max_epochs": "auto", "patience": "auto"}
     return known | {"missing": parse_spec(f":{split_path(settings.data)[1]}")[1].get("missing", "learn")}

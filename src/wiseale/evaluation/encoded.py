@@ -4,28 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from wiseale.config import TrainConfig
-from wiseale.data import Dataset, Rows, load_dataset
+from wiseale.data import Rows
 from wiseale.data.dataset import Array
-from wiseale.data.defaults import check_values, make_dataset
+from wiseale.data.defaults import check_values
 from wiseale.data.reading import interpret
-from wiseale.data.source import read_alike
-from wiseale.data.stream import open_rows
-from wiseale.errors import DataError, RunError
 from wiseale.models.inference import Codec
-from wiseale.models.model_file import load_model
 from wiseale.networks.model import Model
 from wiseale.posterior import PointPosterior, Posterior
 from wiseale.randomness import generator
-from wiseale.runs.directory import RunDirectory
-from wiseale.training.split import split_rows
+from wiseale.runs.rows import Split
+from wiseale.runs.run import Run
 
 MOST_ROWS = 10_000
 BATCH = 512
@@ -39,7 +33,7 @@ class Encoded:
         codec: the model with the conversion of rows.
         rows: the rows as they are stored.
         posterior: q(z|x) of every row; a :class:`~wiseale.posterior.PointPosterior` where the encoder is deterministic.
-        split: which rows these are: ``"test"``, ``"held out"`` or ``"all rows"``.
+        split: which rows these are: ``"test"``, ``"held out"``, ``"train"`` or ``"all rows"``.
         circular: period of each factor that wraps around.
         unseen: which rows the weights were not learned from, (n,); None where that is all of them.
     """
@@ -84,94 +78,12 @@ class Encoded:
         return [torch.cat(column) for column in zip(*(compute(x, part) for x, part in self.blocks()), strict=True)]
 
 
-@dataclass(frozen=True)
-class OpenRun:
-    """A finished run's model and its data, or other data to apply it to (``other``)."""
-
-    codec: Codec
-    dataset: Dataset
-    settings: TrainConfig
-    other: bool = False
-
-    def unseen(self, most: int = MOST_ROWS) -> Encoded:
-        """The dataset's test rows, the held-out rows where it has none, or all rows of other data.
-
-        Of more than ``most``, evenly spaced ones.
-        """
-        rows, split = _unseen(self.dataset, self.settings, self.other)
-        return self._encoded(rows.take(_evenly_spaced(len(rows), most)), split)
-
-    def all_rows(self, most: int = MOST_ROWS) -> Encoded:
-        """All rows, test rows last, marked by whether they were learned from; of more than ``most``, evenly spaced."""
-        train, test = self.dataset.train, self.dataset.test
-        n = len(train) + (len(test) if test else 0)
-        chosen = _evenly_spaced(n, most)
-        rows = train.take(chosen[chosen < len(train)])
-        if test is not None:
-            more = test.take(chosen[chosen >= len(train)] - len(train))
-            factors = {
-                name: np.concatenate([values, more.factors[name]])
-                for name, values in rows.factors.items()
-                if name in more.factors
-            }
-            rows = Rows(np.concatenate([rows.x, more.x]), rows.reading, factors)
-        if self.other:
-            return self._encoded(rows, "all rows")
-        held_out = split_rows(len(train), self.settings).held_out
-        unseen = (chosen >= len(train)) | np.isin(chosen, held_out)
-        return replace(self._encoded(rows, "all rows"), unseen=unseen)
-
-    def _encoded(self, rows: Rows, split: str) -> Encoded:
-        check_values(rows, self.codec.model.family)
-        return Encoded.of(self.codec, binarized(rows, self.settings.seed), split, self.dataset.circular)
-
-
-def open_run(path: Path, data: str | None = None, dataset: Dataset | None = None) -> OpenRun:
-    """A finished run with its own data, which must not have changed, or with other data of the same shape.
-
-    ``dataset`` is the run's own data, where it is in memory already.
-    """
-    run = RunDirectory.open(path)
-    if not run.finished:
-        raise RunError(f"{path} has not finished: continue it with `wiseale resume {path}` first")
-    record = run.read_record()
-    settings = record.settings
-    root = Path(settings.data_root) if settings.data_root else None
-    codec = Codec(*load_model(run.model), exact=False)
-    if data is not None:
-        dataset = read_other(codec, data, settings, root)
-    dataset = dataset or load_dataset(settings.data, root)
-    if dataset.x_shape != codec.model.x_shape:
-        shapes = f"has rows of shape {dataset.x_shape}, the model takes {codec.model.x_shape}"
-        raise DataError(f"{data or settings.data} {shapes}")
-    if data is None and dataset.fingerprint != record.facts.data_fingerprint:
-        raise DataError(f"{settings.data} has changed since the run was made: give the data to use with --data")
-    return OpenRun(codec, dataset, settings, other=data is not None)
-
-
-def encode_run(path: Path, data: str | None = None, most: int = MOST_ROWS) -> Encoded:
-    """The run's model applied to its dataset's test rows, to its held-out rows where it has none, or to other data."""
-    return open_run(path, data).unseen(most)
-
-
-def read_other(codec: Codec, data: str, settings: TrainConfig, root: Path | None) -> Dataset:
-    """Data that is not the run's own, read as that was, with the columns that the model knows."""
-    spec = read_alike(data, settings.data)
-    if codec.model.table is not None:
-        return read_as_cells(codec, spec)
-    dataset = load_dataset(spec, root, columns=codec.model_config.columns)
-    if dataset.table is not None:
-        raise DataError(
-            f"{data} has words or missing cells, and the model was trained on numbers alone: drop such rows"
-        )
-    return dataset
-
-
-def read_as_cells(codec: Codec, data: str) -> Dataset:
-    """Other data as cells under the model's own kinds and levels."""
-    table = codec.model_config.table
-    blocks = open_rows(data, columns=codec.model_config.columns, table=table).blocks()
-    return make_dataset(np.concatenate(list(blocks)), data, columns=codec.model_config.columns, table=table)
+def encode_run(run: Run, split: Split = "unseen", most: int = MOST_ROWS) -> Encoded:
+    """The run's model applied to rows of its data, or of other data that it was opened with."""
+    codec, selection = run.fast_codec, run.rows(split, most)
+    check_values(selection.rows, codec.model.family)
+    encoded = Encoded.of(codec, binarized(selection.rows, run.settings.seed), selection.split, run.dataset.circular)
+    return replace(encoded, unseen=selection.unseen)
 
 
 def binarized(rows: Rows, seed: int) -> Rows:
@@ -183,22 +95,6 @@ def binarized(rows: Rows, seed: int) -> Rows:
     return Rows(torch.cat(drawn).to(torch.uint8).numpy(), "values", rows.factors)
 
 
-def _evenly_spaced(n: int, most: int) -> npt.NDArray[np.int64]:
-    """Positions of all of n rows, or of ``most`` from the first to the last: rows of a file may be sorted."""
-    return np.linspace(0, n - 1, min(most, n)).astype(np.int64)
-
-
 def _blocks(n: int) -> Iterator[slice]:
     for start in range(0, n, BATCH):
         yield slice(start, min(start + BATCH, n))
-
-
-def _unseen(dataset: Dataset, settings: TrainConfig, other: bool) -> tuple[Rows, str]:
-    if dataset.test is not None:
-        return dataset.test, "test"
-    if other:
-        return dataset.train, "all rows"
-    held_out = split_rows(len(dataset.train), settings).held_out
-    if len(held_out) == 0:
-        raise DataError("the run held nothing out and its data has no test rows: give some with --data")
-    return dataset.train.take(held_out), "held out"

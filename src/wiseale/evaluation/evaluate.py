@@ -12,7 +12,7 @@ from wiseale.evaluation.findings import Findings
 from wiseale.evaluation.parts import PARTS
 from wiseale.evaluation.record import Evaluation
 from wiseale.platform.atomic_files import write_text
-from wiseale.runs.directory import RunDirectory
+from wiseale.runs.run import Run
 
 NLL_SAMPLES = 64
 
@@ -29,37 +29,37 @@ def evaluate(
     progress: Progress | None = None,
 ) -> Evaluation:
     """Evaluate a run; without other data the result is also written to its ``evaluation.json``."""
-    encoded = encode_run(path, data, most)
-    found, groups = measure(Case(encoded, seed, nll_samples), progress)
-    run = RunDirectory.open(path)
+    run = Run.open(path, data)
+    encoded = encode_run(run, most=most)
+    findings, groups = measure(Case(encoded, seed, nll_samples), progress)
     result = Evaluation(
-        data=data or run.read_record().settings.data,
+        data=data or run.settings.data,
         split=encoded.split,
         n_eval=len(encoded.rows),
         seed=seed,
-        measures=found.measures,
-        reasons=found.reasons,
+        measures=findings.measures,
+        reasons=findings.reasons,
         groups=groups,
     )
     if data is None:
-        write_text(run.evaluation, result.to_json())
+        write_text(run.directory.evaluation, result.to_json())
     return result
 
 
 def measure(case: Case, progress: Progress | None = None) -> tuple[Findings, dict[str, list[str]]]:
     """Compute every part; parts whose requirements the model lacks are null."""
-    found, groups = Findings({}), dict[str, list[str]]()
+    findings, groups = Findings({}), dict[str, list[str]]()
     missing = case.missing()
     for number, part in enumerate(PARTS):
         tick = partial(_report, progress, part.title, number)
         tick(0.0)
         lacking = [missing[need] for need in part.needs if need in missing]
         new = Findings.none(part.names, lacking[0]) if lacking else part.measure(case, tick)
-        found |= new
+        findings |= new
         groups.setdefault(part.title, []).extend(new.measures)
     if progress is not None:
         progress("done", 1.0)
-    return found, {title: names for title, names in groups.items() if names}
+    return findings, {title: names for title, names in groups.items() if names}
 
 
 def _report(progress: Progress | None, title: str, number: int, fraction: float) -> None:

@@ -1,4 +1,4 @@
-"""The result of an evaluation, as it is kept in evaluation.json."""
+"""The result of an evaluation, as it is kept in evaluation.json, and what a model card says of it."""
 
 from __future__ import annotations
 
@@ -6,9 +6,14 @@ import dataclasses
 from dataclasses import dataclass, field
 from typing import Self
 
+from wiseale.config import TrainConfig
+from wiseale.errors import counted
 from wiseale.evaluation.findings import Measures
+from wiseale.models.card import Provenance
 from wiseale.models.collapse import ENOUGH_ROWS, CodeUse
 from wiseale.platform.json_files import parse_table, record, sealed, unseal
+from wiseale.runs.directory import read
+from wiseale.runs.run import Run
 
 
 @dataclass(frozen=True)
@@ -43,3 +48,15 @@ class Evaluation:
     def from_json(cls, text: str) -> Self:
         """The evaluation in the text of evaluation.json; ValueError or TypeError where it is not one."""
         return record(cls, unseal(parse_table(text)))
+
+
+def provenance(run: Run) -> Provenance:
+    """How the run's model was trained and, where the run has been evaluated, what was measured."""
+    facts, path = run.facts, run.directory.evaluation
+    settings = TrainConfig(**run.settings.to_values())
+    trained = Provenance(settings, facts.prior_weight, facts.n_train, facts.n_held_out)
+    if not path.exists():
+        return trained
+    evaluation = read(Evaluation, path)
+    rows = f"{counted(evaluation.n_eval, 'row')} ({evaluation.split})"
+    return dataclasses.replace(trained, measures=evaluation.measures, evaluated_on=rows)

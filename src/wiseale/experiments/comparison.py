@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from wiseale.config import SettingError, TrainConfig, from_values
+from wiseale.config import SCIENCE, SettingError, TrainConfig, from_values
 from wiseale.data import Dataset, load_dataset
 from wiseale.data.shared import shared
 from wiseale.errors import RunError, WiseAleError
@@ -18,7 +18,6 @@ from wiseale.evaluation.record import Evaluation
 from wiseale.experiments.intervals import Estimate, estimate
 from wiseale.experiments.job import Job
 from wiseale.experiments.jobs import Failure, Show, run_jobs
-from wiseale.experiments.roles import ELSEWHERE
 from wiseale.objectives import make_objective
 from wiseale.platform.atomic_files import is_temporary, write_text
 from wiseale.platform.folders import default_data_root
@@ -144,7 +143,7 @@ class Comparison:
         return [
             f"{name} is {theirs[name]}, not {value}"
             for name, value in ours.items()
-            if name not in ELSEWHERE and theirs[name] != value
+            if name in (*SCIENCE, "evaluate_rows") and theirs[name] != value
         ]
 
 
@@ -201,12 +200,11 @@ class Result:
         """Measures of the training itself: the last epoch's ELBO, and seconds per thousand rows (median epoch)."""
         last = self.metrics[-1].train
         timings = self.directory.read_timing()
-        measures = (
-            {"seconds_per_thousand_rows": 1000 / median(t.samples_per_second for t in timings)} if timings else {}
-        )
-        if cpu := [t.cpu_seconds_per_thousand_rows for t in timings if t.cpu_seconds_per_thousand_rows is not None]:
-            measures["cpu_seconds_per_thousand_rows"] = median(cpu)
-        return measures | ({"training_elbo": last["elbo"]} if "elbo" in last else {})
+        costs: dict[str, float] = {}
+        if timings:
+            costs["seconds_per_thousand_rows"] = 1000 / median(t.samples_per_second for t in timings)
+            costs["cpu_seconds_per_thousand_rows"] = median(t.cpu_seconds_per_thousand_rows for t in timings)
+        return costs | ({"training_elbo": last["elbo"]} if "elbo" in last else {})
 
     @property
     def metrics(self) -> list[EpochRecord]:

@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from statistics import mode
 
-from wiseale.evaluation.encoded import open_run
 from wiseale.experiments.comparison import Result, Summary, System, summarize
 from wiseale.experiments.figures import Sandwich, SystemPoint, bound_sandwich, rate_distortion
 from wiseale.figures.curves import training_curves
@@ -17,6 +16,7 @@ from wiseale.figures.style import Folder, SavedFigure
 from wiseale.objectives import make_objective
 from wiseale.objectives.aevb import Aevb
 from wiseale.objectives.beta_vae import BetaVae
+from wiseale.runs.run import Run
 
 # Measures of evaluation.json that make up a sandwich, in the order of its fields.
 _SANDWICH = {
@@ -38,7 +38,7 @@ def draw_all(figures: Path, results: Sequence[Result], sweep: Sequence[Result] =
     pictures = [_curves(folder, _by_system(results)), _rate_distortion(folder, [*results, *sweep])]
     pictures.append(_sandwich(folder, summarize(results)))
     seed = mode(result.seed for result in results)  # runs of one seed hold out the same rows
-    runs = {result.system.name: open_run(result.path) for result in results if result.seed == seed}
+    runs = {result.system.name: Run.open(result.path) for result in results if result.seed == seed}
     return [*(picture for picture in pictures if picture), *model_pictures(folder, runs, seed)]
 
 

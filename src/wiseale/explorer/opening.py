@@ -9,16 +9,14 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from wiseale.data import Dataset, Rows, load_dataset
+from wiseale.data import Rows
 from wiseale.data.dataset import Progress
-from wiseale.data.source import read_alike
 from wiseale.errors import DataError, RunError
-from wiseale.evaluation.encoded import read_as_cells
 from wiseale.experiments.comparison import COMPARISON, read_comparison
 from wiseale.models.inference import Codec, Codes, open_codec
-from wiseale.randomness import shuffled
 from wiseale.runs.directory import RunDirectory
-from wiseale.training.split import split_rows
+from wiseale.runs.rows import read_other, select
+from wiseale.runs.run import Run
 
 MOST_RUNS = 4
 MOST_ROWS = 50_000
@@ -77,20 +75,20 @@ class ShownRows:
 
 def expand(paths: Sequence[Path]) -> list[Path]:
     """Runs and models as given; a comparison stands for the first seed of each of its systems."""
-    found: list[Path] = []
+    places: list[Path] = []
     for path in paths:
         if (path / COMPARISON).is_file():
             comparison = read_comparison(path)
             runs = [comparison.run_path(system, comparison.base.seed) for system in comparison.systems]
-            found += [run for run in runs if (run / "model").is_dir()]
+            places += [run for run in runs if (run / "model").is_dir()]
         else:
-            found.append(path)
-    if not found:
+            places.append(path)
+    if not places:
         raise RunError(f"{paths[0]} has no finished run: continue it first")
-    if len(found) > MOST_RUNS:
-        names = ", ".join(str(path) for path in found[:3])
-        raise RunError(f"{len(found)} runs to explore, at most {MOST_RUNS} fit side by side: name them ({names}, …)")
-    return found
+    if len(places) > MOST_RUNS:
+        names = ", ".join(str(path) for path in places[:3])
+        raise RunError(f"{len(places)} runs to explore, at most {MOST_RUNS} fit side by side: name them ({names}, …)")
+    return places
 
 
 def open_models(paths: Sequence[Path]) -> list[Opened]:
@@ -115,67 +113,43 @@ def choose_rows(
     most: int = MOST_ROWS,
     progress: Progress | None = None,
 ) -> ShownRows:
-    """Test rows, else the rows that the first run held out, else all rows of other data; a random part if too many.
+    """Test rows, else the rows that the first run held out, else all rows of other data; evenly spaced if too many.
 
     Where the run held out fewer than ``FEWEST_UNSEEN`` rows, all its rows are shown.
     """
     first = models[0]
-    if data is None and first.run is None:
-        raise DataError(f"{first.name} is a model, which does not know its data: give the rows to show with --data")
-    settings = first.run.read_record().settings if first.run else None
-    root = data_root or (Path(settings.data_root) if settings and settings.data_root else None)
-    if data is not None and settings is not None:
-        data = read_alike(data, settings.data)
-    if data is not None and first.codec.model.table is not None:
-        dataset = read_as_cells(first.codec, data)
+    if first.run is not None:
+        run = Run.open(first.run.path, data)
+        dataset = run.load(data_root, progress)
+    elif data is not None:
+        dataset = read_other(first.codec, data, root=data_root, progress=progress)
     else:
-        dataset = load_dataset(data or (settings.data if settings else ""), root, progress)
-    if dataset.x_shape != first.codec.model.x_shape:
-        raise DataError(_other_shape(dataset, first.codec))
-    if data is None and first.run and dataset.fingerprint != first.run.read_record().facts.data_fingerprint:
-        raise DataError(f"{dataset.name} has changed since the run was made: give the data to use with --data")
-    held_out = [_held_out(model, dataset) for model in models]
-    rows, split = dataset.test or dataset.train, "all rows" if dataset.test is None else "test"
-    unseen, chosen = held_out[0], None
-    if dataset.test is None and data is None and unseen is not None and len(unseen) >= FEWEST_UNSEEN:
-        chosen, split = unseen, "held out"
-    available = len(rows) if chosen is None else len(chosen)
-    shown_places = (
-        np.arange(available) if available <= most else np.sort(shuffled(available, 0, "sample")[:most].numpy())
-    )
-    numbers = shown_places if chosen is None else chosen[shown_places]
+        raise DataError(f"{first.name} is a model, which does not know its data: give the rows to show with --data")
+    held_out = [Run(one.run).held_out_of(dataset) if one.run else None for one in models]
+    own = held_out[0]
+    alone = data is None and own is not None and len(own) >= FEWEST_UNSEEN
+    selection = select(dataset, "unseen" if dataset.test is not None or alone else "all rows", own, most)
     trained_on = tuple(
-        None if held is None else 0 if split == "test" else int(np.isin(numbers, held, invert=True).sum())
+        None
+        if held is None
+        else 0
+        if selection.split == "test"
+        else int(np.isin(selection.numbers, held, invert=True).sum())
         for held in held_out
     )
-    names = models[0].codec.model_config.columns or dataset.columns
-    shown = rows.take(numbers)
-    both = split == "all rows" and unseen is not None and len(unseen) > 0
-    learned_from = np.isin(numbers, unseen, invert=True) if both and unseen is not None else None
-    return ShownRows(shown, numbers, available, split, dataset.name, names, dataset.circular, trained_on, learned_from)
-
-
-def _other_shape(dataset: Dataset, codec: Codec) -> str:
-    """What is wrong with data of another shape; columns that the model does not know are named."""
-    known = codec.model_config.columns
-    further = [name for name in dataset.columns if name not in known]
-    if known and further and set(known) <= set(dataset.columns):
-        named = ",".join(further[:3]) + (",…" if len(further) > 3 else "")
-        return (
-            f"{dataset.name} has columns that the model was not trained on ({named}): leave them out with "
-            f"{dataset.name}:drop={named}, or colour by them with {dataset.name}:labels={named}"
-        )
-    return f"{dataset.name} has rows of shape {dataset.x_shape}, the model takes {codec.model.x_shape}"
-
-
-def _held_out(model: Opened, dataset: Dataset) -> Indices | None:
-    """The rows of the training split that the run held out; None if it saw other data, or is only a model."""
-    if model.run is None:
-        return None
-    record = model.run.read_record()
-    if record.facts.data_fingerprint != dataset.fingerprint or record.settings.held_out is None:
-        return None
-    return split_rows(len(dataset.train), record.settings).held_out
+    columns = first.codec.model_config.columns or dataset.columns
+    both = selection.split == "all rows" and own is not None and len(own) > 0
+    return ShownRows(
+        rows=selection.rows,
+        numbers=selection.numbers,
+        available=selection.available,
+        split=selection.split,
+        data=dataset.name,
+        columns=columns,
+        circular=dataset.circular,
+        trained_on=trained_on,
+        learned_from=None if selection.unseen is None or not both else ~selection.unseen,
+    )
 
 
 def _names(paths: Sequence[Path]) -> list[str]:

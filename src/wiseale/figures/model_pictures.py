@@ -11,7 +11,7 @@ import numpy as np
 from wiseale.data import Dataset
 from wiseale.data.tables.raw import MISSING_WORDS, as_word
 from wiseale.errors import counted
-from wiseale.evaluation.encoded import Encoded, OpenRun, open_run
+from wiseale.evaluation.encoded import Encoded, encode_run
 from wiseale.figures.curves import training_curves
 from wiseale.figures.decoded_pictures import Models, decoded_pictures
 from wiseale.figures.factor import MAX_CLASSES, Factor
@@ -21,7 +21,7 @@ from wiseale.figures.shown_codes import spread_rows, widest_units
 from wiseale.figures.style import Folder, SavedFigure
 from wiseale.figures.table_pictures import table_pictures
 from wiseale.figures.words import objective_in_words
-from wiseale.runs.directory import RunDirectory
+from wiseale.runs.run import Run
 from wiseale.training.records import EpochRecord
 
 POINTS_SHOWN = 3000
@@ -34,15 +34,13 @@ def run_pictures(path: Path, dataset: Dataset | None = None) -> list[Path]:
 
     ``dataset`` is the run's own, where it is in memory already.
     """
-    run = RunDirectory.open(path)
-    pictures = [run.figures / f"{name}.png" for name in STANDARD]
+    run = Run.open(path, dataset=dataset)
+    pictures = [run.directory.figures / f"{name}.png" for name in STANDARD]
     if not all(picture.exists() for picture in pictures):
-        folder = Folder(run.figures, svg=False)
-        loaded = open_run(path, dataset=dataset)
-        run_curves(folder, run.read_metrics())
-        model_pictures(
-            folder, {objective_in_words(loaded.settings.objective): loaded}, loaded.settings.seed, brief=True
-        )
+        folder = Folder(run.directory.figures, svg=False)
+        run_curves(folder, run.history)
+        name = objective_in_words(run.settings.spec("objective"))
+        model_pictures(folder, {name: run}, run.settings.seed, brief=True)
     return pictures
 
 
@@ -54,15 +52,15 @@ def run_curves(folder: Folder, metrics: Sequence[EpochRecord]) -> SavedFigure:
     return folder.save(training_curves(lines), "training_curves", caption)
 
 
-def model_pictures(folder: Folder, runs: Mapping[str, OpenRun], seed: int, *, brief: bool = False) -> list[SavedFigure]:
+def model_pictures(folder: Folder, runs: Mapping[str, Run], seed: int, *, brief: bool = False) -> list[SavedFigure]:
     """Draw every figure that applies; ``brief`` draws reconstructions, samples, traversals and the latent map alone.
 
     The map shows all rows, or in a comparison the unseen ones, if there are as many as a map shows.
     """
-    all_rows = {name: run.all_rows(POINTS_SHOWN) for name, run in runs.items()}
+    all_rows = {name: encode_run(run, "all rows", POINTS_SHOWN) for name, run in runs.items()}
     some = next(iter(all_rows.values()))
     unseen = some.unseen is None or some.unseen.any()
-    models = {name: run.unseen(POINTS_SHOWN) for name, run in runs.items()} if unseen else all_rows
+    models = {name: encode_run(run, "unseen", POINTS_SHOWN) for name, run in runs.items()} if unseen else all_rows
     if len(some.model.x_shape) == 1:
         decoded = table_pictures(folder, all_rows, seed, brief=brief)
     else:

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from wiseale.config import parse_spec
 from wiseale.divergences import log_aggregate
+from wiseale.likelihoods import LikelihoodFamily
 from wiseale.networks.model import Model
-from wiseale.objectives import make_objective
-from wiseale.objectives.terms import WeightedObjective
+from wiseale.objectives.terms import Objective, WeightedObjective
 from wiseale.posterior import PointPosterior, Posterior
 from wiseale.randomness import standard_normal
 
@@ -96,26 +95,26 @@ def code_use_of(model: Model, x: Tensor, seed: int) -> CodeUse:
     return code_use(posterior, standard_normal(tuple(mu.shape), seed, "evaluate", 0))
 
 
-def collapse_message(use: CodeUse, objective: str, likelihood: str, spell: Callable[[str], str] = str) -> str | None:
+def collapse_message(
+    use: CodeUse, objective: Objective, likelihood: LikelihoodFamily, spell: Callable[[str], str] = str
+) -> str | None:
     """One line that says that a model has collapsed and what to try; None where it has not.
 
     Args:
         use: of the model's codes.
-        objective: its spec.
-        likelihood: its spec.
+        objective: what it was trained with.
+        likelihood: of x given its codes.
         spell: writes the name of a setting as the reader's interface does (``--lr``).
     """
     if not use.collapsed:
         return None
-    system = make_objective(objective)
-    weight = system.weight_setting if isinstance(system, WeightedObjective) else None
+    weight = objective.weight_setting if isinstance(objective, WeightedObjective) else None
     smaller = f"a smaller {weight} in {spell('objective')}" if weight else "a system with a prior weight below 1"
-    name, settings = parse_spec(likelihood)
-    noise = name == "gaussian" and settings.get("x_sigma") not in ("learned", "columns")
+    fixed_noise = isinstance(getattr(likelihood, "x_sigma", None), float)
     advice = [
         smaller,
         f"{spell('prior_warmup')}",
-        *([f"{spell('likelihood')} gaussian:x_sigma=learned"] if noise else []),
+        *([f"{spell('likelihood')} gaussian:x_sigma=learned"] if fixed_noise else []),
         f"another init in {spell('network')}",
         "more epochs",
     ]

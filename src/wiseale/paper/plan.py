@@ -13,7 +13,6 @@ from wiseale.config import TrainConfig
 from wiseale.errors import ConfigError
 from wiseale.experiments.comparison import COMPARISON, Comparison, read_comparison
 from wiseale.experiments.job import Job
-from wiseale.experiments.roles import science_settings
 from wiseale.paper.experiments import Experiment
 from wiseale.paper.rows import RunRow, without_folders
 from wiseale.paper.scales import Scale
@@ -95,7 +94,7 @@ def is_row_of(settings: TrainConfig, row: RunRow) -> bool:
     if settings.prior_warmup not in (None, row.prior_warmup):
         return False
     kept = json.loads(row.config)
-    names = [name for name in science_settings() if name not in _OF_THE_SYSTEM]
+    names = [name for name in config.SCIENCE if name not in _OF_THE_SYSTEM]
     return all(_agrees(name, value, kept.get(name)) for name, value in _given(settings).items() if name in names)
 
 
@@ -106,7 +105,7 @@ def _given(settings: config.Settings) -> dict[str, Any]:
 
 
 def _agrees(name: str, given: Any, kept: Any) -> bool:
-    if name == "data":
+    if name in ("data", "init_from"):
         return bool(without_folders(given) == kept)
     if name in ("network", "likelihood") and isinstance(kept, str):  # the row also has the settings left at defaults
         try:

@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from wiseale import config, registry
-from wiseale.config import TrainConfig
+from wiseale import registry
+from wiseale.config import ROLES, parse_spec
 from wiseale.errors import RunError
 from wiseale.experiments.comparison import Result
-from wiseale.experiments.roles import ELSEWHERE
 from wiseale.platform.atomic_files import write_text
 from wiseale.report.write import csv_text
-from wiseale.training.split import held_out_count
+from wiseale.training.settings import RunSettings
+from wiseale.training.split import MOST_HELD_OUT, held_out_count
 
 RUNS = "runs.csv"
 
@@ -33,8 +33,8 @@ class Condition:
 
     Not in it: the system with its settings (objective and ``prior_warmup``, of which a system has
     one) and the seed, in which compared runs differ on purpose; threads, processes and device, which change only the
-    rounding; version and commit, because runs made over several days would then never be averaged. All but the device
-    are kept in the row.
+    rounding; version and commit, because runs made over several days would then never be averaged. All but those of the
+    machine are kept in the row.
 
     Attributes:
         scale: what `wiseale reproduce` was asked for.
@@ -86,7 +86,7 @@ class RunRow:
         weight: what the prior is multiplied by, per observation.
         seconds: training time of all epochs.
         commit: Git commit the run was started from; empty if it is unknown.
-        config: the run's complete settings as JSON, without those of the machine.
+        config: the settings that decide the run's result, as JSON.
         measures: every measure that has a value.
     """
 
@@ -112,24 +112,22 @@ def row_of(result: Result, experiment: str, scale: str, control: str = "") -> Ru
     """The row of a run of `wiseale reproduce`."""
     record, environment = result.directory.read_record(), result.directory.read_environment()
     settings, facts, evaluation = record.settings, record.facts, result.evaluation
-    assert settings.network is not None
-    assert settings.likelihood is not None
-    assert settings.lr is not None
-    kept, rows = _kept_config(settings), facts.n_train + facts.n_held_out
+    rows = facts.n_train + facts.n_held_out
+    kept = _kept_config(settings)
     condition = Condition(
         experiment=experiment,
         scale=scale,
         control=control,
         data=without_folders(settings.data),
         rows=rows,
-        epochs=settings.max_epochs or 0,
-        batch_size=settings.batch_size or 0,
-        latent_dim=settings.latent_dim or 0,
-        network=settings.network,
-        init=config.build("network", settings.network).init,
-        likelihood=settings.likelihood,
+        epochs=settings.max_epochs,
+        batch_size=settings.batch_size,
+        latent_dim=settings.latent_dim,
+        network=settings.spec("network"),
+        init=settings.network.init,
+        likelihood=settings.spec("likelihood"),
         lr=settings.lr,
-        lr_schedule=settings.lr_schedule or "constant",
+        lr_schedule=settings.spec("lr_schedule"),
         n_eval=evaluation.n_eval,
         data_fingerprint=facts.data_fingerprint[:12],
         further=_further(kept, rows),
@@ -140,7 +138,7 @@ def row_of(result: Result, experiment: str, scale: str, control: str = "") -> Ru
         system=result.system.name,
         objective=result.system.objective,
         weight=facts.prior_weight,
-        prior_warmup=settings.prior_warmup or 0.0,
+        prior_warmup=settings.prior_warmup,
         seed=result.seed,
         seconds=sum(timing.seconds for timing in result.directory.read_timing()),
         version=environment.wiseale,
@@ -156,16 +154,17 @@ def without_folders(data: str) -> str:
     >>> without_folders("celeba:crop=178,folder=/home/me/portraits"), without_folders("/home/me/sales.csv")
     ('celeba:crop=178,folder=portraits', 'sales.csv')
     """
-    name, values = config.parse_spec(data)
+    name, values = parse_spec(data)
     if name not in registry.DATASETS:
         return Path(data).name
     items = (f"{key}={Path(value).name if '/' in value else value}" for key, value in values.items())
     return f"{name}:{','.join(items)}" if values else name
 
 
-def _kept_config(settings: TrainConfig) -> str:
-    values = {name: value for name, value in dataclasses.asdict(settings).items() if name not in ELSEWHERE}
-    return json.dumps(values | {"data": without_folders(settings.data)}, ensure_ascii=False, sort_keys=True)
+def _kept_config(settings: RunSettings) -> str:
+    values = {name: value for name, value in settings.to_values().items() if ROLES[name] == "science"}
+    places = {name: without_folders(values[name]) for name in ("data", "init_from") if values[name] is not None}
+    return json.dumps(values | places, ensure_ascii=False, sort_keys=True)
 
 
 def _further(kept: str, rows: int) -> str:
@@ -177,7 +176,7 @@ def _further(kept: str, rows: int) -> str:
     if not isinstance(settings, dict):
         raise ValueError("its config is not a JSON object")
     values = {name: settings.get(name, usual) for name, usual in _USUAL.items()}
-    held_out = held_out_count(rows, settings.get("held_out", _HELD_OUT), settings.get("held_out_most"))
+    held_out = held_out_count(rows, settings.get("held_out", _HELD_OUT), settings.get("held_out_most") or MOST_HELD_OUT)
     unusual = [f"{held_out} rows held out"] if held_out != held_out_count(rows, _HELD_OUT) else []
     return ", ".join([*unusual, *(f"{name}={value}" for name, value in values.items() if value != _USUAL[name])])
 

@@ -157,7 +157,6 @@ def _collapse_note(system: str, runs: Sequence[Result]) -> str:
     seeds = f"seed{'s' if len(runs) > 1 else ''} {', '.join(str(run.seed) for run in runs)}"
     settings, use = runs[0].directory.read_record().settings, runs[0].evaluation.code_use
     assert use is not None
-    assert settings.likelihood is not None
     message = collapse_message(use, settings.objective, settings.likelihood, lambda name: f"--{name.replace('_', '-')}")
     return f"{system}, {seeds}: {message}."
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 
+from wiseale.config import SCIENCE
 from wiseale.experiments.comparison import Comparison, Result
-from wiseale.experiments.roles import science_settings
 from wiseale.report.document import Block, Commands, Paragraph, Table
+from wiseale.training.settings import RunSettings
 
-_SHOWN_APART = ("objective", "seed")
+_COMMON = tuple(  # the objective and the seed stand beside each system and run
+    item.name for item in fields(RunSettings) if item.name in SCIENCE and item.name not in ("objective", "seed")
+)
 _FACTS = ("n_train", "n_held_out", "steps_per_epoch", "x_shape", "standardized")
 
 
@@ -42,11 +45,12 @@ def systems_table(results: Sequence[Result], name: str) -> Table:
     shared, rows = _shared_settings(results), []
     for result in sorted(first.values(), key=results.index):
         record = result.directory.read_record()
-        own = {key: value for key, value in _settings(result).items() if key not in shared}
+        values = record.settings.to_values()
+        own = {key: values[key] for key in _COMMON if key not in shared}
         own |= result.system.settings
         weight, parameters = f"{record.facts.prior_weight:.4g}", f"{record.facts.parameters:,}"
-        words = ", ".join(f"{key} {value}" for key, value in own.items()) or "-"
-        rows.append((result.system.name, record.settings.objective, words, weight, parameters))
+        listed = ", ".join(f"{key} {value}" for key, value in own.items()) or "-"
+        rows.append((result.system.name, values["objective"], listed, weight, parameters))
     columns = ("system", "objective with all its settings", "settings of its own", "effective weight", "parameters")
     return Table(name, columns, tuple(rows), "What was compared. The prior's effective weight is per observation.")
 
@@ -58,16 +62,10 @@ def settings_table(results: Sequence[Result], name: str) -> Table:
     return Table(name, ("setting", "value"), _pairs(_shared_settings(results) | facts), "Settings of all runs.")
 
 
-def _settings(result: Result) -> dict[str, object]:
-    """The settings of a run that decide its result."""
-    settings = result.directory.read_record().settings
-    return {name: getattr(settings, name) for name in science_settings() if name not in _SHOWN_APART}
-
-
 def _shared_settings(results: Sequence[Result]) -> dict[str, object]:
     """Those with one value in all runs."""
-    every = [_settings(result) for result in results]
-    return {key: value for key, value in every[0].items() if all(settings[key] == value for settings in every)}
+    every = [result.directory.read_record().settings.to_values() for result in results]
+    return {key: every[0][key] for key in _COMMON if all(settings[key] == every[0][key] for settings in every)}
 
 
 def _pairs(values: Mapping[str, object]) -> tuple[tuple[str, str], ...]:

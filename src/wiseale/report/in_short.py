@@ -21,7 +21,7 @@ _KINDS = {1: "row", 2: "signal", 3: "image"}
 def lead(record: RunRecord, evaluation: Evaluation) -> str:
     """What was trained on what, and on which rows it was measured."""
     settings, facts = record.settings, record.facts
-    assert settings.latent_dim is not None
+    system = objective_in_words(settings.spec("objective"))
     kind = _KINDS[len(facts.x_shape)]
     numbers = counted(settings.latent_dim, "number")
     of = {"held out": "held out of training", "test": "of the test set"}.get(evaluation.split, "")
@@ -29,7 +29,7 @@ def lead(record: RunRecord, evaluation: Evaluation) -> str:
         of = f"of {data_in_words(evaluation.data)}"
     return (
         f"A model that turns each {kind} of {data_in_words(settings.data)} into {numbers}, its code, and back. It was "
-        f"trained with {objective_in_words(settings.objective)} on {counted(facts.n_train, kind)}, and measured on "
+        f"trained with {system} on {counted(facts.n_train, kind)}, and measured on "
         f"{counted(evaluation.n_eval, kind)} {of}".rstrip()
         + "."
     )
@@ -38,7 +38,6 @@ def lead(record: RunRecord, evaluation: Evaluation) -> str:
 def in_short(record: RunRecord, evaluation: Evaluation) -> tuple[str, ...]:
     """How well rows are reconstructed from their codes, which units of the code are used, and how sure that is."""
     kind, latent_dim = _KINDS[len(record.facts.x_shape)], record.settings.latent_dim
-    assert latent_dim is not None
     sentences = [*_columns(evaluation), *_levels(evaluation)] or _values(record, evaluation)
     if evaluation.n_eval < ENOUGH_ROWS:
         are = "is" if evaluation.n_eval == 1 else "are"

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import numpy as np
 
+from wiseale.config import TrainConfig
 from wiseale.data.dataset import Array
 from wiseale.data.tables.raw import as_word
 from wiseale.data.tables.schema import Column
 from wiseale.errors import RunError, counted
-from wiseale.evaluation.encoded import OpenRun, open_run
 from wiseale.experiments.comparison import Comparison, Result, System, summarize
 from wiseale.experiments.gallery import draw_all
 from wiseale.figures.words import data_in_words, objective_in_words
@@ -18,30 +18,30 @@ from wiseale.models.inference import Codec
 from wiseale.report.comparison import collapse_notes, column_quality, comparison_sections, runs_table
 from wiseale.report.document import Document, Paragraph, Picture, Section, Table
 from wiseale.report.in_short import in_short, lead
-from wiseale.runs.directory import RunDirectory
+from wiseale.runs.run import Run
 
 
 def run_document(path: Path) -> Document:
     """The report of a run: plain sentences, then what the report of a comparison holds, of one system and seed."""
-    run = RunDirectory.open(path)
-    if not run.evaluation.exists():
+    run = Run.open(path)
+    if not run.directory.evaluation.exists():
         raise RunError(f"{path} has not been evaluated: run `wiseale evaluate {path}` first")
-    record = run.read_record()
-    settings = record.settings
-    system = System(objective_in_words(settings.objective), settings.objective)
+    record, settings = run.record, run.settings
+    objective = settings.spec("objective")
+    system = System(objective_in_words(objective), objective)
     result = Result(system, settings.seed, run.path)
-    summary, figures = summarize([result]), draw_all(run.figures, [result])
+    summary, figures = summarize([result]), draw_all(run.directory.figures, [result])
     maps = [one for one in figures if one.path.stem == "latent_map"]
     columns, collapse = column_quality(summary), collapse_notes([result])
     sentences = (Paragraph(text) for text in in_short(record, result.evaluation))
     others = [one for one in figures if one not in maps]
-    comparison = Comparison(settings, (system,), 1, run.path)
+    comparison = Comparison(TrainConfig(**settings.to_values()), (system,), 1, run.path)
     results, pictures, measures, how = comparison_sections(comparison, [result], summary, others)
     sections = (
         Section("In short", (*sentences, *collapse, *(Picture(one.path, one.caption) for one in maps))),
         *_section("Columns", columns),
         pictures,
-        *_section("Strange cells", strange_cells(open_run(path))),
+        *_section("Strange cells", strange_cells(run)),
         Section("Numbers", tuple(block for block in results.blocks if block not in {*columns, *collapse})),
         measures,
         how,
@@ -61,9 +61,9 @@ MOST_ROWS = 100_000
 _OTHERS = 12  # other cells of the row
 
 
-def strange_cells(run: OpenRun) -> tuple[Table, ...]:
+def strange_cells(run: Run) -> tuple[Table, ...]:
     """The least likely cells given their row's code; nothing where the rows are not a table with named columns."""
-    codec, x = run.codec, run.dataset.train.x[:MOST_ROWS]
+    codec, x = run.fast_codec, run.dataset.train.x[:MOST_ROWS]
     if x.ndim != 2 or not codec.model_config.columns:
         return ()
     parts = list(codec.blocks(len(x)))

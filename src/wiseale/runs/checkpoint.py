@@ -16,7 +16,7 @@ from wiseale.errors import ModelFileError, RunError
 from wiseale.models.tensor_files import header_of, misfit, read_header, read_tensors, write_tensors
 from wiseale.platform.atomic_files import read_manifest, verify_directory, verify_file, write_directory
 from wiseale.platform.json_files import parse_table, read_text, record, to_json
-from wiseale.runs.history import History
+from wiseale.runs.record import History
 from wiseale.training.learner import Learner, Progress, snapshot
 
 WEIGHTS, OPTIMIZER, BEST, STATE = "weights.safetensors", "optimizer.safetensors", "best.safetensors", "state.json"
@@ -32,11 +32,11 @@ class Snapshot:
     state: Mapping[str, Any]
 
     @classmethod
-    def of(cls, learner: Learner, history: History | None = None) -> Snapshot:
+    def of(cls, learner: Learner, history: History) -> Snapshot:
         """A copy of weights, optimiser state and progress; the best weights are never changed and need none."""
         files = {WEIGHTS: snapshot(learner.modules), OPTIMIZER: _optimizer_tensors(learner.optimizers)}
         files |= {} if learner.best is None else {BEST: learner.best}
-        state = asdict(learner.progress) | ({} if history is None else {"history": asdict(history)})
+        state = asdict(learner.progress) | {"history": asdict(history)}
         return cls(learner.progress.step, files, state)
 
 
@@ -55,7 +55,7 @@ def save_checkpoint(directory: Path, saved: Snapshot) -> Path:
     return target
 
 
-def load_newest(directory: Path, learner: Learner, check: Callable[[History], None] | None = None) -> Path | None:
+def load_newest(directory: Path, learner: Learner, check: Callable[[History], None]) -> Path | None:
     """Load the newest usable checkpoint into a learner; damaged ones are skipped with a warning.
 
     ``check`` raises ModelFileError where a checkpoint's history is not that of the run. A run whose checkpoints are
@@ -67,8 +67,7 @@ def load_newest(directory: Path, learner: Learner, check: Callable[[History], No
             verify_directory(path, (WEIGHTS, OPTIMIZER, STATE))
             saved = read_state(path)
             intact = True
-            if check is not None and saved.history is not None:
-                check(saved.history)
+            check(saved.history)
         except ModelFileError as error:
             warnings.warn(f"{error}; using the checkpoint before it", stacklevel=2)
             continue
@@ -81,10 +80,10 @@ def load_newest(directory: Path, learner: Learner, check: Callable[[History], No
 
 @dataclass(frozen=True)
 class SavedState:
-    """The content of state.json; checkpoints of earlier versions have no history."""
+    """The content of state.json."""
 
     progress: Progress
-    history: History | None
+    history: History
 
 
 def read_state(path: Path) -> SavedState:
@@ -92,32 +91,24 @@ def read_state(path: Path) -> SavedState:
     file = path / STATE
     try:
         values = parse_table(read_text(file))
-        history = values.pop("history", None)
+        history = record(History, values.pop("history", None))
         progress = record(Progress, values)
         if min(progress.epoch, progress.best_epoch) < 0 or progress.step != int(path.name):
             raise ValueError(f"step {progress.step} of epoch {progress.epoch} is not that of {path.name}")
-        return SavedState(progress, None if history is None else record(History, history))
+        return SavedState(progress, history)
     except (OSError, ValueError, TypeError) as error:
         raise ModelFileError(f"cannot read {file}: {error}") from None
 
 
-def newest_progress(directory: Path) -> Progress | None:
-    """The progress in the newest checkpoint; None where there is none that can be read."""
+def newest_state(directory: Path) -> SavedState | None:
+    """The progress and history in the newest checkpoint; None where there is no intact one."""
     newest = next(iter(saved_checkpoints(directory)), None)
     try:
-        return read_state(newest).progress if newest else None
-    except ModelFileError:
-        return None
-
-
-def newest_history(directory: Path) -> History | None:
-    """The history in the newest checkpoint; None where there is no intact one, or it is of an earlier version."""
-    for path in saved_checkpoints(directory)[:1]:
-        try:
-            verify_file(path, STATE, read_manifest(path, (STATE,)))
-            return read_state(path).history
-        except (ModelFileError, OSError):
-            return None
+        if newest is not None:
+            verify_file(newest, STATE, read_manifest(newest, (STATE,)))
+            return read_state(newest)
+    except (ModelFileError, OSError):
+        pass
     return None
 
 
@@ -142,8 +133,8 @@ def saved_checkpoints(directory: Path) -> list[Path]:
     """The checkpoints in a folder, newest first."""
     if not directory.is_dir():
         return []
-    found = (path for path in directory.iterdir() if path.name.isdecimal() and path.name.isascii())
-    return sorted(found, key=lambda path: -int(path.name))
+    checkpoints = (path for path in directory.iterdir() if path.name.isdecimal() and path.name.isascii())
+    return sorted(checkpoints, key=lambda path: -int(path.name))
 
 
 def _optimizer_tensors(optimizers: Mapping[str, torch.optim.Optimizer]) -> dict[str, Tensor]:

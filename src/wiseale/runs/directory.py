@@ -24,8 +24,7 @@ from wiseale.platform.atomic_files import (
 )
 from wiseale.platform.json_files import read_text
 from wiseale.platform.locks import reserved
-from wiseale.runs.checkpoint import newest_history
-from wiseale.runs.notebook import TERMS, curves_svg, table_html
+from wiseale.runs.checkpoint import newest_state
 from wiseale.runs.record import Environment, EpochTiming, RunRecord
 from wiseale.training.records import EpochRecord
 
@@ -47,11 +46,6 @@ _MAX_RECORDS = 1 << 30  # bytes of metrics.jsonl and timing.jsonl
 
 R = TypeVar("R", bound=Record)
 E = TypeVar("E", EpochRecord, EpochTiming)
-
-
-def data_of(path: Path) -> str:
-    """The data argument that the run at this path was trained on; empty where it is a model without a run."""
-    return RunDirectory.open(path).read_record().settings.data if (path / "model").is_dir() else ""
 
 
 class RunDirectory:
@@ -106,8 +100,8 @@ class RunDirectory:
     def read_record(self) -> RunRecord:
         """The run's settings, and the facts that follow from them; those of the newest checkpoint, where it has one."""
         record = read(RunRecord, self.config)
-        if (history := newest_history(self.checkpoints)) is not None:
-            history.check_experiment(record, self.config)
+        if (newest := newest_state(self.checkpoints)) is not None:
+            newest.history.check_experiment(record, self.config)
         return record
 
     def read_environment(self) -> Environment:
@@ -116,9 +110,9 @@ class RunDirectory:
 
     def read_metrics(self) -> list[EpochRecord]:
         """The terms of each epoch; all that were there at the newest checkpoint."""
-        if (history := newest_history(self.checkpoints)) is not None:
+        if (newest := newest_state(self.checkpoints)) is not None:
             try:
-                history.check_metrics(self.metrics)
+                newest.history.check_metrics(self.metrics)
             except ModelFileError as error:
                 raise RunError(f"{error}; restore it from a copy") from None
         return _consecutive(_read_lines(EpochRecord, self.metrics), self.metrics, first=1)
@@ -126,22 +120,6 @@ class RunDirectory:
     def read_timing(self) -> list[EpochTiming]:
         """The seconds and memory of each epoch; the first may be missing."""
         return _consecutive(_read_lines(EpochTiming, self.timing), self.timing)
-
-    def _repr_html_(self) -> str:
-        """The run in a notebook: its settings, and the curves of its terms so far."""
-        settings, metrics = self.read_record().settings, self.read_metrics()
-        names = ("data", "objective", "network", "likelihood", "latent_dim", "batch_size", "lr", "seed")
-        facts = {name: str(getattr(settings, name)) for name in names}
-        state = "finished" if self.finished else "not finished"
-        facts["epochs"] = f"{len(metrics)} of at most {settings.max_epochs}, {state}"
-        curves = {
-            term: {
-                "train": [(epoch.epoch, epoch.train[term]) for epoch in metrics if term in epoch.train],
-                "held out": [(e.epoch, e.held_out[term]) for e in metrics if e.held_out and term in e.held_out],
-            }
-            for term in TERMS
-        }
-        return table_html(f"Run {self.path}", facts) + curves_svg(curves)
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:

@@ -19,16 +19,16 @@ _LINES = {"train": ("#0072B2", ""), "held out": ("#D55E00", "5 3")}  # Okabe and
 
 def curves_svg(curves: Curves) -> str:
     """One panel per term with both lines, in nats per observation; text takes the colour of the page."""
-    shown = [(term, curves[term]) for term in TERMS if any(curves.get(term, {}).values())]
-    if not shown:
+    terms = [(term, curves[term]) for term in TERMS if any(curves.get(term, {}).values())]
+    if not terms:
         return ""
-    panels = "".join(_panel(term, lines, number * _WIDTH) for number, (term, lines) in enumerate(shown))
-    width = _WIDTH * len(shown)
-    described = "; ".join(f"{term}: {_last_values(lines)}" for term, lines in shown)
+    panels = "".join(_panel(term, lines, number * _WIDTH) for number, (term, lines) in enumerate(terms))
+    width = _WIDTH * len(terms)
+    text = "; ".join(f"{term}: {_last_values(lines)}" for term, lines in terms)
     return (
-        f'<svg role="img" aria-label="{escape(described)}" viewBox="0 0 {width} {_HEIGHT}" width="{width}" '
+        f'<svg role="img" aria-label="{escape(text)}" viewBox="0 0 {width} {_HEIGHT}" width="{width}" '
         'style="max-width:100%;font:11px sans-serif" fill="currentColor">'
-        f"<title>{escape(described)}</title>{panels}</svg>"
+        f"<title>{escape(text)}</title>{panels}</svg>"
     )
 
 

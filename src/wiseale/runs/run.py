@@ -1,296 +1,137 @@
-"""Trains a run, from its start or a checkpoint to the finished model, in its run directory."""
+"""A run as others read it: settings, history, the trained model, and the rows that it learned from or did not."""
 
 from __future__ import annotations
 
-import dataclasses
-import os
-import platform
-from collections.abc import Sequence
-from contextlib import nullcontext
-from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
-import numpy as np
-import safetensors
-import torch
-
-import wiseale
-from wiseale import kernels
-from wiseale.config import SettingError, TrainConfig, parse_spec
 from wiseale.data import Dataset, load_dataset
-from wiseale.data.defaults import constant_columns, describe_columns
-from wiseale.errors import DivergenceError, RunError
-from wiseale.models.collapse import CodeUse
-from wiseale.models.model_file import ModelConfig, model_digest, model_directory, save_model
-from wiseale.platform.atomic_files import sha256
-from wiseale.platform.machine import require_memory, source_commit
-from wiseale.processes.collectives import broadcast
-from wiseale.processes.ddp import batch_statistics
-from wiseale.processes.group import process_group
-from wiseale.processes.world import World, from_environment, report_once
-from wiseale.runs.checkpoint import load_checkpoint, load_newest, saved_checkpoints
-from wiseale.runs.directory import RunDirectory, refuse_existing
-from wiseale.runs.history import FREE, History
-from wiseale.runs.loggers.journal import also_logged
+from wiseale.data.dataset import Progress
+from wiseale.errors import DataError, RunError
+from wiseale.models.inference import Codec
+from wiseale.models.model_file import load_model
+from wiseale.runs.directory import RunDirectory
+from wiseale.runs.notebook import TERMS, curves_svg, table_html
 from wiseale.runs.record import Environment, RunRecord
-from wiseale.runs.recorder import Display, Recorder
-from wiseale.training.collapse import final_code_use
-from wiseale.training.learner import Learner
-from wiseale.training.loop import fit
-from wiseale.training.plan import choose_device, default_threads, resolve
-from wiseale.training.setup import Work, take_weights
-
-_COMPARED_ON_RESTART = ("seed", "latent_dim", "batch_size", "max_epochs")  # as given, they are stored unchanged
+from wiseale.runs.rows import Indices, Selection, Split, read_other, require_shape, select
+from wiseale.training.records import EpochRecord, RunFacts
+from wiseale.training.settings import RunSettings
+from wiseale.training.split import split_rows
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """How a run ended.
+class Run:
+    """A run directory, opened; what is in it is read when it is asked for.
+
+    ::
+
+        run = Run.open(Path("runs/first"))
+        run.settings.lr, run.facts.prior_weight, run.history[-1].train["loss"]
+        codes = run.codec().encode(run.rows("held out").rows.x)
 
     Attributes:
-        path: the run directory.
-        signal: what interrupted it, if anything.
-        dataset: the data, where this process read it.
-        code_use: how much the codes of the model say about x; None where this process did not finish the run.
-        kept: which epoch's weights were kept and why, in words, where held-out rows decided.
+        directory: its files.
+        data: other data to apply the model to, in place of the run's own; None: its own.
     """
 
-    path: Path
-    signal: int | None = None
-    dataset: Dataset | None = field(default=None, repr=False)
-    code_use: CodeUse | None = None
-    kept: str | None = None
+    def __init__(self, directory: RunDirectory, data: str | None = None, dataset: Dataset | None = None) -> None:
+        self.directory = directory
+        self.data = data
+        self._dataset = dataset
 
+    @classmethod
+    def open(cls, path: Path, data: str | None = None, dataset: Dataset | None = None) -> Run:
+        """The run at this path; ``dataset`` is its own data, where that is in memory already."""
+        return cls(RunDirectory.open(path), data, dataset)
 
-def start(asked: TrainConfig, out: Path, display: Display) -> Outcome:
-    """Train a new run in ``out``; anything wrong with the request is an error before anything is written.
+    @property
+    def path(self) -> Path:
+        """The run directory."""
+        return self.directory.path
 
-    With several processes each rank calls this; only rank 0 writes files and prints. Started by ``torchrun`` with
-    ``--max-restarts``, which repeats the command after a failure, it resumes the run that is there.
-    """
-    world = from_environment()
-    if _is_elastic() and (out / "config.json").is_file():
-        _refuse_other_run(asked, out)
-        return resume(out, display)
-    if world.is_rank_0:
-        refuse_existing(out)
-    with report_once(world):
-        asked = _as_rank(asked, world)
-    with process_group(world, choose_device(asked.device)) as group:
-        with group.one_per_machine_first():
-            dataset = load_dataset(asked.data, Path(asked.data_root) if asked.data_root else None, display.loading)
-        resolved = resolve(asked, dataset)
-        _require_memory(resolved, dataset)
-        _use_threads(resolved)
-        work = Work.prepare(resolved, dataset, world)
-        take_weights(work.learner.model, resolved.init_from)
-        record = RunRecord(resolved, work.facts)
-        if not world.is_rank_0:
-            return _run(work, record, RunDirectory(out.absolute()), display)
-        digest = model_digest(model_directory(Path(resolved.init_from))) if resolved.init_from else None
-        run = RunDirectory.create(out, record, _environment(resolved, dataset.fingerprint, digest))
-        with run.locked():
-            outcome = _run(work, record, run, display, _columns(dataset))
-            return dataclasses.replace(outcome, dataset=dataset)
+    @property
+    def finished(self) -> bool:
+        """Whether training has ended."""
+        return self.directory.finished
 
+    @cached_property
+    def record(self) -> RunRecord:
+        """The settings and the facts."""
+        return self.directory.read_record()
 
-def resume(path: Path, display: Display) -> Outcome:
-    """Continue a run from its newest checkpoint, or from step 0 where it has none; a finished run is left alone.
+    @property
+    def settings(self) -> RunSettings:
+        """What it is made from."""
+        return self.record.settings
 
-    The number of processes may differ from before; the display then notes that sums are rounded differently.
-    """
-    world = from_environment()
-    run = RunDirectory.open(path)
-    before = run.read_record()
-    if run.finished:  # before the lock, which a folder that may only be read has not got
-        return Outcome(run.path)
-    resolved = dataclasses.replace(before.settings, processes=world.size)
-    with process_group(world, resolved.device) as group, run.locked() if world.is_rank_0 else nullcontext():
-        if run.finished:
-            return Outcome(run.path)
-        with group.one_per_machine_first():
-            dataset = load_dataset(resolved.data, Path(resolved.data_root) if resolved.data_root else None)
-        if dataset.fingerprint != before.facts.data_fingerprint:
-            raise RunError(f"{resolved.data} is not the data this run was started with: its content has changed")
-        _use_threads(resolved)
-        work = Work.prepare(resolved, dataset, world)
-        started = run.read_environment()
-        if not _load_newest(run, before, work.learner, world):
-            _refuse_other_model(started.init_from, resolved)
-            take_weights(work.learner.model, resolved.init_from)
-        if world.is_rank_0:
-            run.cut_after(work.learner.progress.epoch)
-        changes = started.rounding_changes(_environment(resolved, dataset.fingerprint))
-        notes = [
-            *_columns(dataset)[:1],
-            *_edited(started, run),
-            *_other_size(before.settings.processes or 1, world.size),
-            *changes,
-        ]
-        return _run(work, RunRecord(resolved, work.facts), run, display, notes)
+    @property
+    def facts(self) -> RunFacts:
+        """What follows from the settings and the data."""
+        return self.record.facts
 
+    @property
+    def environment(self) -> Environment:
+        """Versions and machine."""
+        return self.directory.read_environment()
 
-def _is_elastic() -> bool:
-    """Whether torchrun starts this command again when a rank fails."""
-    return os.environ.get("TORCHELASTIC_MAX_RESTARTS", "0") != "0"
+    @property
+    def history(self) -> list[EpochRecord]:
+        """The terms of each epoch so far."""
+        return self.directory.read_metrics()
 
+    def codec(self, *, exact: bool = True) -> Codec:
+        """The trained model, for rows; ``exact=False`` computes tables in float32, enough for means over many rows."""
+        if not self.finished:
+            raise RunError(f"{self.path} has not finished: continue it with `wiseale resume {self.path}` first")
+        return Codec(*load_model(self.directory.model), exact=exact)
 
-def _refuse_other_run(asked: TrainConfig, out: Path) -> None:
-    """An error where the run in ``out`` is plainly not the one asked for, but one that was there before."""
-    there = RunDirectory.open(out).read_record().settings
-    values = {name: (getattr(asked, name), getattr(there, name)) for name in _COMPARED_ON_RESTART}
-    values["objective"] = (parse_spec(asked.objective)[0], parse_spec(there.objective)[0])
-    for name, (wanted, found) in values.items():
-        if wanted is not None and wanted != found:
-            raise RunError(f"{out} holds a run with {name} {found}, and {wanted} was asked for: choose another --out")
+    @cached_property
+    def fast_codec(self) -> Codec:
+        """The trained model in float32, for measures and pictures."""
+        return self.codec(exact=False)
 
+    @property
+    def dataset(self) -> Dataset:
+        """The run's own data, which must not have changed, or the other data."""
+        return self._dataset if self._dataset is not None else self.load()
 
-def _as_rank(asked: TrainConfig, world: World) -> TrainConfig:
-    """The settings of each process; the number of processes asked for must be the number that was started."""
-    if asked.processes not in (None, world.size):
-        problem = f"is {asked.processes}, and {world.size} were started: leave it out, or start as many"
-        raise SettingError("processes", problem)
-    if asked.threads == "auto" and world.size > 1:
-        raise SettingError("threads", f"auto tries one process at a time, and {world.size} were started: give a number")
-    threads = asked.threads or (default_threads(world.local_size) if world.size > 1 else None)
-    return dataclasses.replace(asked, processes=world.size, threads=threads)
+    def load(self, root: Path | None = None, progress: Progress | None = None) -> Dataset:
+        """The data, read from another folder of datasets than the run's or with a display of the progress."""
+        own, root = self.settings.data, root or Path(self.settings.data_root)
+        if self.data is not None:
+            self._dataset = read_other(self.fast_codec, self.data, own, root, progress)
+            return self._dataset
+        codec = self.fast_codec
+        dataset = load_dataset(own, root, progress)
+        require_shape(codec, dataset, own)
+        if self.held_out_of(dataset) is None:
+            raise DataError(f"{own} has changed since the run was made: give the data to use with --data")
+        self._dataset = dataset
+        return dataset
 
+    def rows(self, split: Split = "unseen", most: int | None = None) -> Selection:
+        """Rows of the data; of more than ``most``, evenly spaced ones."""
+        dataset = self.dataset
+        return select(dataset, split, None if self.data is not None else self.held_out_of(dataset), most)
 
-def _refuse_other_model(digest: str | None, resolved: TrainConfig) -> None:
-    """An error where the model to start from is not the one it was; earlier versions did not record which that was."""
-    if digest is not None and resolved.init_from and digest != model_digest(model_directory(Path(resolved.init_from))):
-        raise RunError(f"{resolved.init_from} is not the model this run was started from: restore it, or start again")
+    def held_out_of(self, dataset: Dataset) -> Indices | None:
+        """The numbers of the training rows that the run held out; None where the dataset is not that of the run."""
+        if dataset.fingerprint != self.facts.data_fingerprint:
+            return None
+        settings = self.settings
+        return split_rows(len(dataset.train), settings.held_out, settings.held_out_most, settings.seed).held_out
 
-
-def _load_newest(run: RunDirectory, record: RunRecord, learner: Learner, world: World) -> bool:
-    """Load the newest checkpoint that rank 0 finds undamaged, on all ranks; False where there is none."""
-
-    def check(history: History) -> None:
-        history.check_experiment(record, run.config)
-        history.check_metrics(run.metrics)
-
-    found = load_newest(run.checkpoints, learner, check) if world.is_rank_0 else None
-    step = torch.tensor(-1 if found is None else int(found.name))
-    broadcast([step], world)
-    if not world.is_rank_0 and int(step) >= 0:
-        load_checkpoint(run.checkpoints / f"{int(step):06d}", learner)
-    return int(step) >= 0
-
-
-def _edited(started: Environment, run: RunDirectory) -> list[str]:
-    """One line if config.json has been edited; edits that change the experiment have been refused before."""
-    if started.config_sha256 in (None, sha256(run.config)):
-        return []
-    return [f"{run.config} has been edited: {', '.join(FREE)} are taken as it says now"]
-
-
-def _other_size(before: int, now: int) -> list[str]:
-    if before == now:
-        return []
-    return [
-        f"started with {before} {_processes(before)}, continued with {now}: the same batches and noise, "
-        "but sums are rounded differently, so the end will not be the same to the last bit"
-    ]
-
-
-def _processes(count: int) -> str:
-    return "process" if count == 1 else "processes"
-
-
-def _require_memory(resolved: TrainConfig, dataset: Dataset) -> None:
-    """An error where training does not fit in memory.
-
-    It takes the weights eight times: themselves, their gradients, Adam's two moments, the best so far, and the copy of
-    weights and moments that is being saved.
-    """
-    assert resolved.network and resolved.likelihood and resolved.latent_dim  # noqa: PT018
-    size = (dataset.x_shape, resolved.latent_dim)
-    weights = ModelConfig(resolved.network, resolved.likelihood, resolved.objective, *size).bytes()
-    what = f"training network {resolved.network} with a latent dimension of {resolved.latent_dim}"
-    require_memory(8 * weights, what, "choose smaller sizes")
-
-
-def _use_threads(resolved: TrainConfig) -> None:
-    assert isinstance(resolved.threads, int)
-    torch.set_num_threads(resolved.threads)
-
-
-def _run(work: Work, record: RunRecord, run: RunDirectory, display: Display, notes: Sequence[str] = ()) -> Outcome:
-    """Train to the end or to an interruption, then write the model; the notes are shown first."""
-    is_rank_0 = work.world.is_rank_0
-    logger = record.settings.logger if is_rank_0 else None
-    with Recorder(run, record, display, work.world) as recorder, also_logged(recorder, run, logger) as journal:
-        recorder.started([*notes, *_notes(work)])
-        try:
-            complete = fit(work.learner, work.train, work.held_out, work.plan, journal, work.world)
-        except DivergenceError as error:
-            error.in_run = True
-            recorder.wait()
-            error.checkpoint = next(iter(saved_checkpoints(run.checkpoints)), None)
-            raise
-    if not complete:
-        return Outcome(run.path, recorder.signal)
-    recorder.finish(work.learner)
-    if is_rank_0:
-        save_model(run.model, work.learner.finish(), work.model_config)
-    return Outcome(run.path, code_use=final_code_use(work) if is_rank_0 else None, kept=_kept(work))
-
-
-def _kept(work: Work) -> str | None:
-    progress = work.learner.progress
-    if work.learner.best is None:
-        return None
-    best = f"epoch {progress.best_epoch}" if progress.best_epoch else "the start, before any training"
-    last = (
-        f"no lower one followed up to epoch {progress.epoch}"
-        if progress.stopped
-        else f"epoch {progress.epoch} was the last"
-    )
-    return f"kept: the weights of {best}, where the held-out loss was lowest; {last}"
-
-
-def _columns(dataset: Dataset) -> list[str]:
-    """What the columns of a table were taken for, and which are constant."""
-    notes = []
-    if told := describe_columns(dataset):
-        advice = (
-            "" if dataset.train.factors else "; to colour pictures by one, not learning from it: --columns NAME:label"
-        )
-        notes.append(f"columns: {told}{advice}")
-    return [*notes, constant] if (constant := constant_columns(dataset)) else notes
-
-
-def _notes(work: Work) -> list[str]:
-    """What a user may wonder about when training starts."""
-    notes = []
-    if work.plan.patience is not None and work.plan.patience < work.plan.max_epochs:
-        notes.append(
-            f"training ends when {work.plan.patience:,} epochs in a row have not lowered the held-out loss, or after "
-            f"{work.plan.max_epochs:,}"
-        )
-    if work.world.size > 1 and batch_statistics(work.learner.modules):
-        rows = work.plan.batch_size // work.world.size
-        notes.append(
-            f"batch normalisation: statistics are those of each process's own {rows} rows, so the gradient is not that "
-            "of one process; the model keeps the first process's"
-        )
-    return notes
-
-
-def _environment(resolved: TrainConfig, data_fingerprint: str, init_from: str | None = None) -> Environment:
-    return Environment(
-        wiseale=wiseale.__version__,
-        python=platform.python_version(),
-        torch=str(torch.__version__),
-        numpy=np.__version__,
-        safetensors=safetensors.__version__,
-        platform=platform.platform(),
-        machine=platform.machine(),
-        processes=resolved.processes,
-        threads=resolved.threads,
-        device=resolved.device,
-        kernels=kernels.state(),
-        data_fingerprint=data_fingerprint,
-        commit=source_commit(),
-        init_from=init_from,
-    )
+    def _repr_html_(self) -> str:
+        """The run in a notebook: its settings, and the curves of its terms so far."""
+        values, metrics = self.settings.to_values(), self.history
+        names = ("data", "objective", "network", "likelihood", "latent_dim", "batch_size", "lr", "seed")
+        facts = {name: str(values[name]) for name in names}
+        state = "finished" if self.finished else "not finished"
+        facts["epochs"] = f"{len(metrics)} of at most {self.settings.max_epochs}, {state}"
+        curves = {
+            term: {
+                "train": [(epoch.epoch, epoch.train[term]) for epoch in metrics if term in epoch.train],
+                "held out": [(e.epoch, e.held_out[term]) for e in metrics if e.held_out and term in e.held_out],
+            }
+            for term in TERMS
+        }
+        return table_html(f"Run {self.path}", facts) + curves_svg(curves)

@@ -14,10 +14,13 @@ from wiseale import config
 from wiseale.config import SettingError, TrainConfig
 from wiseale.data import Dataset, is_path
 from wiseale.data.defaults import choose_length
+from wiseale.likelihoods import LikelihoodFamily
+from wiseale.networks.model import NetworkSettings
 from wiseale.objectives import make_objective
 from wiseale.platform.folders import default_data_root
 from wiseale.platform.machine import cores
 from wiseale.training.schedule import Schedule
+from wiseale.training.settings import LoggerSettings, RunSettings
 from wiseale.training.split import MOST_HELD_OUT, held_out_count
 from wiseale.training.threads import fastest_threads, is_small_step
 
@@ -41,14 +44,14 @@ class Plan:
     bf16: bool = False
 
 
-def resolve(asked: TrainConfig, dataset: Dataset) -> TrainConfig:
-    """The same settings with every ``None`` and ``auto`` replaced by a value chosen for this dataset and machine."""
-    logger = require_logger(asked.logger)
+def resolve(asked: TrainConfig, dataset: Dataset) -> RunSettings:
+    """The settings with every ``None`` and ``auto`` replaced by a value chosen for this dataset and machine."""
+    logger = make_logger(asked.logger)
     preset = replace(dataset.preset, **(dataset.ours if asked.recipe == "ours" else {}))  # type: ignore[arg-type]
     objective = make_objective(asked.objective)
-    network = config.build("network", asked.network or preset.network)
-    likelihood = config.build("likelihood", asked.likelihood or preset.likelihood)
-    schedule = config.build("lr schedule", asked.lr_schedule or preset.lr_schedule)
+    network: NetworkSettings = config.build("network", asked.network or preset.network)
+    likelihood: LikelihoodFamily = config.build("likelihood", asked.likelihood or preset.likelihood)
+    schedule: Schedule = config.build("lr schedule", asked.lr_schedule or preset.lr_schedule)
     held_out = preset.held_out if asked.held_out is None else asked.held_out
     most = asked.held_out_most or MOST_HELD_OUT
     n_held_out = held_out_count(len(dataset.train), held_out, most)
@@ -71,66 +74,71 @@ def resolve(asked: TrainConfig, dataset: Dataset) -> TrainConfig:
     device = choose_device(asked.device)
     if asked.precision == "bf16" and device == "cpu":
         refuse_bf16_that_stops_torch()
-    specs = config.spec_of("network", network), config.spec_of("likelihood", likelihood)
+    step = network, likelihood, dataset.x_shape, latent_dim, batch_size
     threads = asked.threads or default_threads()
-    if asked.threads is None and device == "cpu" and is_small_step(*specs, dataset.x_shape, latent_dim, batch_size):
+    if asked.threads is None and device == "cpu" and is_small_step(*step):
         threads = 1
-    if threads == "auto":
-        threads = fastest_threads(*specs, dataset.x_shape, latent_dim, batch_size, device)
-    return replace(
-        asked,
+    return RunSettings(
         data=os.path.abspath(asked.data) if is_path(asked.data) else asked.data,
-        objective=config.spec_of("objective", objective),  # type: ignore[arg-type]
+        objective=objective,
         latent_dim=latent_dim,
-        network=specs[0],
-        likelihood=specs[1],
+        network=network,
+        likelihood=likelihood,
         batch_size=batch_size,
         max_epochs=length.max_epochs,
+        lr=asked.lr or preset.lr,
+        lr_schedule=schedule,
+        prior_warmup=prior_warmup,
+        recipe=asked.recipe,
+        max_grad_norm=asked.max_grad_norm,
         patience=length.patience,
         held_out=held_out,
         held_out_most=most,
         watch_every=asked.watch_every or length.watch_every,
-        lr=asked.lr or preset.lr,
-        lr_schedule=config.spec_of("lr schedule", schedule),
-        prior_warmup=prior_warmup,
         init_from=os.path.abspath(asked.init_from) if asked.init_from else None,
+        seed=asked.seed,
         processes=asked.processes or 1,
-        threads=threads,
+        threads=fastest_threads(*step, device) if threads == "auto" else threads,
         device=device,
+        precision=asked.precision,
         data_root=os.path.abspath(os.path.expanduser(asked.data_root or default_data_root())),
+        checkpoint_every=asked.checkpoint_every,
         logger=logger,
+        figures=asked.figures,
     )
 
 
-def make_plan(resolved: TrainConfig) -> Plan:
-    """The loop's numbers from resolved settings."""
-    assert resolved.batch_size and resolved.max_epochs and resolved.lr and resolved.lr_schedule  # noqa: PT018
-    assert resolved.patience != "auto"
-    assert resolved.prior_warmup is not None
+def make_plan(settings: RunSettings) -> Plan:
+    """The loop's numbers."""
     return Plan(
-        batch_size=resolved.batch_size,
-        max_epochs=resolved.max_epochs,
-        lr=resolved.lr,
-        schedule=config.build("lr schedule", resolved.lr_schedule),
-        prior_warmup=resolved.prior_warmup,
-        max_grad_norm=resolved.max_grad_norm,
-        patience=resolved.patience,
-        watch_every=resolved.watch_every or 1,
-        seed=resolved.seed,
-        checkpoint_every=resolved.checkpoint_every,
-        bf16=resolved.precision == "bf16",
+        batch_size=settings.batch_size,
+        max_epochs=settings.max_epochs,
+        lr=settings.lr,
+        schedule=settings.lr_schedule,
+        prior_warmup=settings.prior_warmup,
+        max_grad_norm=settings.max_grad_norm,
+        patience=settings.patience,
+        watch_every=settings.watch_every,
+        seed=settings.seed,
+        checkpoint_every=settings.checkpoint_every,
+        bf16=settings.precision == "bf16",
     )
 
 
-def require_logger(spec: str | None) -> str | None:
-    """The complete spec of a logger; an error where there is no such logger, or the package it needs is missing."""
+def make_logger(spec: str | None) -> LoggerSettings | None:
+    """The logger that a spec names, if any; an error where the package it needs is missing."""
     if spec is None:
         return None
-    logger = config.build("logger", spec)
+    logger: LoggerSettings = config.build("logger", spec)
+    require_package(logger, config.parse_spec(spec)[0])
+    return logger
+
+
+def require_package(logger: LoggerSettings, name: str) -> None:
+    """An error where the package that a logger needs is missing."""
     if logger.package and importlib.util.find_spec(logger.package) is None:
         needs = f"needs a package that is missing: pip install 'wiseale[{logger.extra}]'"
-        raise SettingError("logger", f"{config.parse_spec(spec)[0]} {needs}")
-    return config.spec_of("logger", logger)
+        raise SettingError("logger", f"{name} {needs}")
 
 
 def default_threads(local_size: int = 1) -> int:

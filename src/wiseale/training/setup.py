@@ -5,18 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from wiseale.config import SettingError, TrainConfig
+from wiseale.config import SettingError
 from wiseale.data import Dataset
 from wiseale.data.defaults import suit
+from wiseale.models.collapse import ENOUGH_ROWS, ROWS, CodeUse, code_use_of
 from wiseale.models.model_file import ModelConfig, load_model
 from wiseale.networks.model import Model, parameter_count, seeded
-from wiseale.objectives import make_objective
 from wiseale.processes.world import ALONE, World
-from wiseale.randomness import derive_seed
+from wiseale.randomness import derive_seed, shuffled
 from wiseale.training.batches import Batches, fit_units
 from wiseale.training.learner import Learner
 from wiseale.training.plan import Plan, make_plan
 from wiseale.training.records import RunFacts
+from wiseale.training.settings import RunSettings
 from wiseale.training.split import Indices, split_rows
 from wiseale.training.start import fit_features, start_at_pca
 
@@ -34,19 +35,18 @@ class Work:
     world: World
 
     @classmethod
-    def prepare(cls, resolved: TrainConfig, dataset: Dataset, world: World = ALONE) -> Work:
+    def prepare(cls, settings: RunSettings, dataset: Dataset, world: World = ALONE) -> Work:
         """A learner at step 0 and its batches; nothing outside is changed."""
-        assert resolved.network and resolved.likelihood and resolved.latent_dim  # noqa: PT018
-        dataset = suit(dataset, resolved.likelihood)
-        train_rows, held_rows = split_rows(len(dataset.train), resolved)
-        plan = make_plan(resolved)
-        objective = make_objective(resolved.objective).at_scale(plan.batch_size, len(train_rows))
+        dataset = suit(dataset, settings.spec("likelihood"))
+        train_rows, held_rows = split_rows(len(dataset.train), settings.held_out, settings.held_out_most, settings.seed)
+        plan = make_plan(settings)
+        objective = settings.objective.at_scale(plan.batch_size, len(train_rows))
         model_config = ModelConfig(
-            network=resolved.network,
-            likelihood=resolved.likelihood,
-            objective=resolved.objective,
+            network=settings.spec("network"),
+            likelihood=settings.spec("likelihood"),
+            objective=settings.spec("objective"),
             x_shape=dataset.x_shape,
-            latent_dim=resolved.latent_dim,
+            latent_dim=settings.latent_dim,
             standardized=dataset.scaling != "none",
             stochastic=objective.stochastic,
             reading=dataset.train.reading,
@@ -54,12 +54,12 @@ class Work:
             table=dataset.table,
             data_fingerprint=dataset.fingerprint,
         )
-        with seeded(derive_seed(resolved.seed, "weights")):
+        with seeded(derive_seed(settings.seed, "weights")):
             model = model_config.build()
-            called = objective.build(model.seen_shape, resolved.latent_dim)
+            called = objective.build(model.seen_shape, settings.latent_dim)
         model.units = fit_units(dataset, train_rows)
         learner = Learner.fresh(model, called, plan.lr)
-        learner.modules.to(resolved.device)
+        learner.modules.to(settings.device)
         facts = RunFacts(
             prior_weight=objective.effective_weight(plan.batch_size, len(train_rows)),
             steps_per_epoch=len(train_rows) // plan.batch_size,
@@ -76,17 +76,28 @@ class Work:
                 dataset.train,
                 rows,
                 units=model.units,
-                device=resolved.device,
-                seed=resolved.seed,
+                device=settings.device,
+                seed=settings.seed,
                 copies=world.local_size,
             )
 
         train, held_out = batches(train_rows), batches(held_rows) if len(held_rows) else None
         if model.table is not None:
-            fit_features(model, train, resolved.seed)
+            fit_features(model, train, settings.seed)
         if model.linear is not None:
-            start_at_pca(model, train, resolved.seed)
+            start_at_pca(model, train, settings.seed)
         return cls(learner, train, held_out, plan, model_config, facts, world)
+
+    def code_use(self) -> CodeUse | None:
+        """How much the trained model's codes say about x, on at most 1,000 rows, drawn at random.
+
+        Held-out rows where there are enough, otherwise training rows; None where all of them are the same.
+        """
+        rows = self.held_out if self.held_out is not None and len(self.held_out) >= ENOUGH_ROWS else self.train
+        x = rows.read(shuffled(len(rows), self.plan.seed, "evaluate")[:ROWS].sort().values)
+        if bool((x == x[:1]).all()):  # one row, or copies of it: there is nothing to encode
+            return None
+        return code_use_of(self.learner.model, x, self.plan.seed)
 
 
 def take_weights(model: Model, init_from: str | None) -> None:

@@ -7,7 +7,6 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from wiseale.config import TrainConfig
 from wiseale.errors import DataError
 from wiseale.randomness import shuffled
 
@@ -24,17 +23,15 @@ class Split(NamedTuple):
     held_out: Indices
 
 
-def held_out_count(n: int, part: float, most: int | None = None) -> int:
+def held_out_count(n: int, part: float, most: int = MOST_HELD_OUT) -> int:
     """Rows held out of n: the given part, rounded, and at most ``most``; at least two rows remain to train on."""
-    count = round(n * part) if most is None else min(round(n * part), most)
-    return min(count, n - 2) if n > 2 else 0
+    return min(round(n * part), most, n - 2) if n > 2 else 0
 
 
-def split_rows(n: int, settings: TrainConfig) -> Split:
-    """The split of n rows, a function of resolved settings: part, largest number and seed."""
-    assert settings.held_out is not None
+def split_rows(n: int, part: float, most: int, seed: int) -> Split:
+    """The split of n rows, of which this part is held out, at most ``most``; a function of its arguments."""
     if n < 2:
         raise DataError(f"the data has {n} rows: at least 2 are needed")
-    order = shuffled(n, settings.seed, "held out").numpy()
-    count = held_out_count(n, settings.held_out, settings.held_out_most)
+    order = shuffled(n, seed, "held out").numpy()
+    count = held_out_count(n, part, most)
     return Split(np.sort(order[count:]), np.sort(order[:count]))

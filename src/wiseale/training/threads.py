@@ -11,9 +11,9 @@ from statistics import median
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from wiseale import config
 from wiseale.divergences import kl_posterior_prior
-from wiseale.networks.model import Model, seeded
+from wiseale.likelihoods import LikelihoodFamily
+from wiseale.networks.model import Model, NetworkSettings, seeded
 from wiseale.platform.machine import cores
 
 SMALL_STEP = 50_000_000
@@ -23,16 +23,21 @@ by spinning make such steps many times slower on a busy machine."""
 _ROUNDS, _STEPS = 5, 3
 
 
-def is_small_step(network: str, likelihood: str, x_shape: tuple[int, ...], latent_dim: int, batch_size: int) -> bool:
+def is_small_step(
+    network: NetworkSettings, likelihood: LikelihoodFamily, x_shape: tuple[int, ...], latent_dim: int, batch_size: int
+) -> bool:
     """Whether the forward pass of a batch has fewer than :data:`SMALL_STEP` multiply-adds; nothing is computed."""
-    return batch_size * _multiply_adds(network, likelihood, x_shape, latent_dim) < SMALL_STEP
+    multiply_adds = _multiply_adds(network, likelihood, x_shape, latent_dim)  # type: ignore[arg-type]
+    return batch_size * multiply_adds < SMALL_STEP
 
 
-@lru_cache
-def _multiply_adds(network: str, likelihood: str, x_shape: tuple[int, ...], latent_dim: int) -> int:
+@lru_cache  # settings are frozen, and so they have a hash
+def _multiply_adds(
+    network: NetworkSettings, likelihood: LikelihoodFamily, x_shape: tuple[int, ...], latent_dim: int
+) -> int:
     """Of the forward pass of one row."""
     with torch.device("meta"), seeded(0):
-        model = Model(config.build("network", network), x_shape, latent_dim, config.build("likelihood", likelihood))
+        model = Model(network, x_shape, latent_dim, likelihood)
         x, epsilon = torch.empty(2, *x_shape), torch.empty(2, latent_dim)
     with FlopCounterMode(display=False) as counter, torch.no_grad():
         model(x, epsilon)
@@ -51,16 +56,19 @@ def torch_threads(count: int) -> Iterator[None]:
 
 
 def fastest_threads(
-    network: str, likelihood: str, x_shape: tuple[int, ...], latent_dim: int, batch_size: int, device: str
+    network: NetworkSettings,
+    likelihood: LikelihoodFamily,
+    x_shape: tuple[int, ...],
+    latent_dim: int,
+    batch_size: int,
+    device: str,
 ) -> int:
     """The number of threads among 1, 2, 4, … and all cores with the shortest median step; ties go to fewer threads.
 
     The steps train a copy of the run's network on random rows; the run's weights and random numbers are not touched.
     """
     with seeded(0):
-        model = Model(config.build("network", network), x_shape, latent_dim, config.build("likelihood", likelihood)).to(
-            device
-        )
+        model = Model(network, x_shape, latent_dim, likelihood).to(device)
         x, epsilon = torch.rand(batch_size, *x_shape), torch.randn(batch_size, latent_dim)
     x, epsilon = x.to(device), epsilon.to(device)
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from wiseale import config
-from wiseale.config import SettingError, TrainConfig
-from wiseale.experiments.roles import SPECS, searched_settings
+from wiseale.config import SEARCHED, SPECS, SettingError, TrainConfig
 from wiseale.registry import did_you_mean
 
 if TYPE_CHECKING:
@@ -88,7 +87,6 @@ def settings_of_trial(base: TrainConfig, values: Mapping[str, str]) -> TrainConf
 
 def _require_known(name: str) -> None:
     option, dot, _ = name.partition(".")
-    names = searched_settings()
-    if option not in names or (dot and option not in SPECS):
-        near = did_you_mean(option, names)
-        raise SettingError("space", f"{name!r} cannot be searched{near} (known: {', '.join(names)}, objective.KEY, …)")
+    if option not in SEARCHED or (dot and option not in SPECS):
+        near, known = did_you_mean(option, SEARCHED), ", ".join(SEARCHED)
+        raise SettingError("space", f"{name!r} cannot be searched{near} (known: {known}, objective.KEY, …)")

@@ -21,10 +21,10 @@ from wiseale.platform.atomic_files import write_text
 from wiseale.platform.folders import default_data_root
 from wiseale.platform.json_files import parse_table, read_text, record, sealed, unseal
 from wiseale.platform.locks import exclusive_lock
-from wiseale.runs.checkpoint import newest_progress
+from wiseale.runs.checkpoint import newest_state
 from wiseale.runs.directory import RunDirectory
 from wiseale.runs.record import RunRecord
-from wiseale.runs.run import resume, start
+from wiseale.runs.train import resume, start
 from wiseale.training.records import TimedEpochRecord
 
 if TYPE_CHECKING:
@@ -110,9 +110,10 @@ class Search:
 
     def value_of(self, run: RunDirectory) -> float:
         """The measure of a finished run, of the weights that it keeps."""
-        progress = newest_progress(run.checkpoints)
-        if progress is None:
+        newest = newest_state(run.checkpoints)
+        if newest is None:
             raise RunError(f"{run.checkpoints} holds no checkpoint that can be read")
+        progress = newest.progress
         terms = progress.best_terms if progress.best_loss is not None else run.read_metrics()[-1].held_out or {}
         if self.measure not in terms:
             raise RunError(f"the held-out rows have no {self.measure}: choose another --measure, or --held-out above 0")
@@ -233,7 +234,7 @@ class _Watcher:
 
     def started(self, record: RunRecord, notes: Sequence[str]) -> None:
         """Know how long the prior's weight rises: until then a trial is not stopped."""
-        self._warmup = record.settings.prior_warmup or 0.0
+        self._warmup = record.settings.prior_warmup
 
     def step(self, epoch: int, step_in_epoch: int, steps_per_epoch: int, terms: Mapping[str, float]) -> None:
         """Nothing."""

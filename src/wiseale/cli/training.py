@@ -1,4 +1,4 @@
-"""``wiseale train DATA --objective NAME --out RUN``."""
+"""``wiseale train DATA --objective NAME --out RUN``, and ``wiseale resume RUN``."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import Any
 
 import click
 
-from wiseale.cli.data_argument import DATA
-from wiseale.cli.options import read_settings, settings_options, spelled_as_options
+from wiseale.cli.options import DATA, read_settings, settings_options, spelled_as_options
 from wiseale.config import TrainConfig
 from wiseale.processes.world import from_environment, report_once
 
@@ -19,7 +18,7 @@ from wiseale.processes.world import from_environment, report_once
 @click.argument("data", required=False, type=DATA)
 @settings_options(TrainConfig, leave_out=("data",))
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="Run directory to create.")
-def command(data: str | None, out: Path, config_file: Path | None, **options: Any) -> int:
+def train(data: str | None, out: Path, config_file: Path | None, **options: Any) -> int:
     """Train one auto-encoder; DATA is a dataset (sine, sine:n=20000) or a path to your own file.
 
     How a file is read follows a colon: sales.csv:decimal=comma,header=true,drop=id or x.npy:channels=last
@@ -31,9 +30,8 @@ def command(data: str | None, out: Path, config_file: Path | None, **options: An
     if world.size == 1 and asked.processes is not None and asked.processes > 1:
         return _as_ranks(asked, out, asked.processes)
 
-    from wiseale.cli.display import run_display
-    from wiseale.cli.outcome import report_outcome
-    from wiseale.runs.run import start
+    from wiseale.cli.display import report_outcome, run_display
+    from wiseale.runs.train import start
 
     with run_display(world.is_rank_0) as display, spelled_as_options():
         outcome = start(asked, out, display)
@@ -51,3 +49,33 @@ def _as_ranks(asked: TrainConfig, out: Path, processes: int) -> int:
         settings = Path(folder) / "settings.json"
         settings.write_text(to_json(given), encoding="utf-8")
         return launch(["train", "--config", str(settings), "--out", str(out)], processes)
+
+
+@click.command()
+@click.argument("run", type=click.Path(path_type=Path))
+@click.option(
+    "--processes", type=click.IntRange(1), metavar="N", help="processes that share each batch [default: as before]"
+)
+def resume(run: Path, processes: int | None) -> int:
+    """Continue an interrupted RUN; the final weights are those of a run that was never interrupted."""
+    from wiseale.runs.run import Run
+
+    world = from_environment()
+    before = Run.open(run)
+    if before.finished:
+        if world.is_rank_0:
+            print(f"{run} is finished: nothing to resume")
+        return 0
+    if world.size == 1:
+        processes = processes or before.settings.processes
+        if processes > 1:
+            from wiseale.processes.launch import launch
+
+            return launch(["resume", str(run)], processes)
+
+    from wiseale.cli.display import report_outcome, run_display
+    from wiseale.runs.train import resume
+
+    with run_display(world.is_rank_0) as display:
+        outcome = resume(run, display)
+    return report_outcome(outcome, world.is_rank_0)
