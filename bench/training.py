@@ -12,6 +12,7 @@ from unittest import mock
 
 import numpy as np
 import torch
+from wiseale.training.optimiser import Adam
 
 from bench.plain import BATCH, LR, PEERS, Case, Epoch, missing, plain
 from bench.table import Table, ratio_of_medians
@@ -24,7 +25,6 @@ from wiseale.objectives import make_objective
 from wiseale.training.batches import Batches
 from wiseale.training.learner import Learner
 from wiseale.training.loop import fit
-from wiseale.training.optimiser import Adam
 from wiseale.training.plan import Plan, default_threads
 from wiseale.training.records import EpochRecord
 from wiseale.training.schedule import Constant

@@ -23,7 +23,7 @@ from wiseale.errors import DataError, RunError
 from wiseale.models.inference import Codec
 from wiseale.models.model_file import load_model
 from wiseale.networks.model import Model
-from wiseale.posterior import PointPosterior, Posterior
+from wiseale.posterior import Posterior
 from wiseale.processes.shared_tasks import Result, Task, results
 from wiseale.randomness import generator
 from wiseale.runs.directory import RunDirectory
@@ -40,7 +40,7 @@ class Encoded:
     Attributes:
         codec: the model with the conversion of rows.
         rows: the rows as they are stored.
-        posterior: q(z|x) of every row; a :class:`~wiseale.posterior.PointPosterior` where the encoder is deterministic.
+        posterior: q(z|x) of every row; without sigma where the encoder is deterministic.
         split: which rows these are: ``"test"``, ``"held out"`` or ``"all rows"``.
         circular: period of each factor that wraps around.
         unseen: which rows the weights were not learned from, (n,); None where that is all of them.
@@ -56,16 +56,14 @@ class Encoded:
     @classmethod
     def of(cls, codec: Codec, rows: Rows, split: str, circular: Mapping[str, float] | None = None) -> Encoded:
         """Encode every row; ranks take blocks of rows."""
-        stochastic = codec.model.stochastic
 
         def encode(part: slice) -> Result:
-            found = codec.posterior(codec.read(rows.x[part], rows.reading))
-            return (found.mu, found.sigma) if stochastic else (found.mu,)
+            posterior = codec.posterior(codec.read(rows.x[part], rows.reading))
+            return (posterior.mu,) if posterior.sigma is None else (posterior.mu, posterior.sigma)
 
         parts = results([Task(partial(encode, part)) for part in _blocks(len(rows))])
         columns = [torch.cat(column) for column in zip(*parts, strict=True)]
-        posterior = Posterior(*columns) if stochastic else PointPosterior(*columns)
-        return cls(codec, rows, posterior, split, circular or {})
+        return cls(codec, rows, Posterior(*columns), split, circular or {})
 
     @property
     def model(self) -> Model:

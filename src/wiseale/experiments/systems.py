@@ -25,8 +25,6 @@ WISE_ALE_EXACT = System("WiSE-ALE, exact reconstruction", "wise_ale_exact")
 ESTIMATORS = (
     System("WiSE-ALE, Bhattacharyya bound", "wise_ale:estimator=bhattacharyya"),
     System("WiSE-ALE, Monte Carlo", "wise_ale:estimator=mc"),
-    System("WiSE-ALE, bank of 256", "wise_ale:aggregate=bank,bank_size=256"),
-    System("WiSE-ALE, bank of 1024", "wise_ale:aggregate=bank"),
 )
 
 SWEEP = ("1/64", "1/16", "1/4", "1", "2", "4", "8", "16")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import torch
 from torch import Tensor, nn
 
 from wiseale.networks.model import Model
 from wiseale.objectives.terms import Adversarial, ObjectiveCall
 from wiseale.priors import OwnPrior
-from wiseale.training.optimiser import Adam
+
+_ADVERSARIES_BETA_1 = 0.5  # as the adversarial systems' authors use it
 
 
 @dataclass
@@ -46,13 +48,13 @@ class Learner:
 
     Attributes:
         model: the auto-encoder.
-        objective: what the loop calls on a batch; its own networks or memory, if any, are saved with the model.
+        objective: what the loop calls on a batch; its own networks, if any, are saved with the model.
         optimizers: "main" for all but a critic's parameters; "critic" and "encoder" where the objective is adversarial.
     """
 
     model: Model
     objective: ObjectiveCall
-    optimizers: dict[str, Adam]
+    optimizers: dict[str, torch.optim.Adam]
     progress: Progress = field(default_factory=Progress)
     best: dict[str, Tensor] | None = None
 
@@ -63,11 +65,11 @@ class Learner:
         critic = list(objective.critic_parameters()) if isinstance(objective, Adversarial) else []
         theirs = {id(parameter) for parameter in critic}
         ours = [p for part in parts for p in part.parameters() if id(p) not in theirs]
-        optimizers = {"main": Adam(ours, lr)}
+        optimizers = {"main": _adam(ours, lr)}
         if isinstance(objective, Adversarial):
-            optimizers["critic"] = _adversary(critic, objective.critic_lr)
+            optimizers["critic"] = _adam(critic, objective.critic_lr, _ADVERSARIES_BETA_1)
             if objective.encoder_lr is not None:
-                optimizers["encoder"] = _adversary(model.encoder_parameters(), objective.encoder_lr)
+                optimizers["encoder"] = _adam(model.encoder_parameters(), objective.encoder_lr, _ADVERSARIES_BETA_1)
         return cls(model, objective, optimizers)
 
     def finish(self) -> Model:
@@ -87,9 +89,19 @@ class Learner:
         return nn.ModuleDict(parts)
 
 
-def _adversary(parameters: list[nn.Parameter], lr: float) -> Adam:
-    """Adam with β1 = 0.5, as the adversarial systems' authors use it."""
-    return Adam(parameters, lr, betas=(0.5, 0.999))
+def parameters_of(optimizer: torch.optim.Adam) -> list[nn.Parameter]:
+    """The parameters it updates."""
+    return optimizer.param_groups[0]["params"]  # type: ignore[no-any-return]
+
+
+def step_at(optimizer: torch.optim.Adam, lr: float) -> None:
+    """One step at this learning rate."""
+    optimizer.param_groups[0]["lr"] = lr
+    optimizer.step()
+
+
+def _adam(parameters: list[nn.Parameter], lr: float, beta_1: float = 0.9) -> torch.optim.Adam:
+    return torch.optim.Adam(parameters, lr=lr, betas=(beta_1, 0.999), fused=True)
 
 
 def snapshot(model: nn.Module) -> dict[str, Tensor]:
