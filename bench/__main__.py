@@ -9,7 +9,7 @@ import sys
 from bench.table import keep
 
 _NAMES = (
-    *("training", "kernel", "ranks", "shared_bound", "simulate"),
+    *("training", "kernel", "ranks"),
     *("evaluation", "memory", "data", "large", "explorer"),
 )
 BENCHMARKS = {name: f"bench.{name}" for name in _NAMES}

@@ -15,7 +15,6 @@ differences into products, which cancels in float32, nor needs memory O(M²·d_z
 
 from wiseale.divergences.aggregate import (
     UpperBound,
-    cross_entropy_prior,
     kl_aggregate_lower_bound,
     kl_aggregate_mc,
     kl_aggregate_upper_bound,
@@ -23,7 +22,8 @@ from wiseale.divergences.aggregate import (
     log_aggregate,
     log_aggregate_marginals,
 )
-from wiseale.divergences.pairwise import PairwiseBound, bhattacharyya_distance, kl_pairwise, log_overlap
+from wiseale.divergences.pairwise import PairwiseBound, bhattacharyya_distance, kl_pairwise
+from wiseale.method import cross_entropy_prior, log_overlap
 
 __all__ = [
     "PairwiseBound",

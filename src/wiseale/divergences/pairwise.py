@@ -119,7 +119,7 @@ def in_blocks(function: Callable[..., Tensor], posterior: Posterior, *rows: Tens
     size = max(1, BLOCK_ENTRIES // max(1, posterior.mu.numel()))
     if len(rows[0]) <= size or derivatives.in_transform():
         return function(*rows)
-    blocks = list(zip(*(part.split(size) for part in rows), strict=True))
+    blocks = list(zip(*(torch.split(part, size) for part in rows), strict=True))
     if not torch.is_grad_enabled():  # a checkpoint would keep its block alive for a backward pass that never comes
         return torch.cat([function(*block) for block in blocks])
     return torch.cat([checkpoint(function, *block, use_reentrant=False) for block in blocks])

@@ -42,9 +42,10 @@ INLINED float sum_of(lanes x)
 
 /* log k(i, j) for one i and LANES neighbouring j: -Σ_c (quadratic · Δ²/v + ½ log v) + own[i] + own[j].
 
-   Σ log v is taken as the log of a product of mantissas plus a sum of exponents: one logarithm per 16 dimensions. */
-INLINED lanes log_kernel(const float *means, const float *variances, const float *own, int64_t dimensions, int64_t size,
-                         float quadratic, int64_t i, int64_t j)
+   It is −∞ for j from `count` on, which pad the last vector. Σ log v is taken as the log of a product of mantissas plus
+   a sum of exponents: one logarithm per 16 dimensions. */
+INLINED lanes log_kernel(const float *means, const float *variances, const float *own, int64_t dimensions, int64_t count,
+                         int64_t size, float quadratic, int64_t i, int64_t j)
 {
     lanes distance = {0}, product = (lanes){0} + 1.0f, logs = {0};
     bits exponents = {0};
@@ -57,16 +58,21 @@ INLINED lanes log_kernel(const float *means, const float *variances, const float
         if (c % 16 == 15) logs += log_of(product), product = (lanes){0} + 1.0f;
     }
     logs += log_of(product) + LOG_2 * __builtin_convertvector(exponents - 127 * (int32_t)dimensions, lanes);
-    return load(own + j) + own[i] - quadratic * distance - 0.5f * logs;
+    lanes k = load(own + j) + own[i] - quadratic * distance - 0.5f * logs;
+    for (int64_t t = count > j ? count - j : 0; t < LANES; t++) k[t] = -__builtin_inff();
+    return k;
 }
 
-/* log_sums[i] = log Σ_j k(i, j) over `size` diagonal Gaussians, given as rows of mu and sigma, where
+/* log_sums[i] = log Σ_j k(i, j) over `count` diagonal Gaussians, given as rows of mu and sigma, where
    log k(i, j) = -Σ_c (quadratic · Δ²/v + ½ log v) + own_weight · (Σ_c log σ_i + Σ_c log σ_j) and v = σ_i² + σ_j².
+
+   `size` is `count` or the next multiple of LANES: mu and sigma have so many rows, the last of them padding.
 
    Written for the backward pass: `columns`, which holds means (dimensions, size), variances (dimensions, size) and
    own_weight · Σ_c log σ (size); and log_k (size, size), unless it is NULL: then every log k is computed again. */
-void wiseale_log_sum_pairs(const float *mu, const float *sigma, int64_t dimensions, int64_t size, float quadratic,
-                           float own_weight, float *columns, float *log_k, float *log_sums, int64_t threads)
+void wiseale_log_sum_pairs(const float *mu, const float *sigma, int64_t dimensions, int64_t count, int64_t size,
+                           float quadratic, float own_weight, float *columns, float *log_k, float *log_sums,
+                           int64_t threads)
 {
     float *means = columns, *variances = columns + dimensions * size, *own = columns + 2 * dimensions * size;
     for (int64_t i = 0; i < size; i++)
@@ -84,21 +90,21 @@ void wiseale_log_sum_pairs(const float *mu, const float *sigma, int64_t dimensio
         }
         if (log_k) {
 #pragma omp for schedule(dynamic, 4)
-            for (int64_t i = 0; i < size; i++)
+            for (int64_t i = 0; i < count; i++)
                 /* k is symmetric: compute the upper triangle and mirror it. */
                 for (int64_t j = i / LANES * LANES; j < size; j += LANES) {
-                    const lanes k = log_kernel(means, variances, own, dimensions, size, quadratic, i, j);
+                    const lanes k = log_kernel(means, variances, own, dimensions, count, size, quadratic, i, j);
                     store(log_k + i * size + j, k);
                     if (j > i)
                         for (int64_t t = 0; t < LANES; t++) log_k[(j + t) * size + i] = k[t];
                 }
         }
 #pragma omp for schedule(dynamic, 4)
-        for (int64_t i = 0; i < size; i++) {
+        for (int64_t i = 0; i < count; i++) {
             float scratch[log_k ? 1 : size], *row = log_k ? log_k + i * size : scratch;
             if (!log_k)
                 for (int64_t j = 0; j < size; j += LANES)
-                    store(row + j, log_kernel(means, variances, own, dimensions, size, quadratic, i, j));
+                    store(row + j, log_kernel(means, variances, own, dimensions, count, size, quadratic, i, j));
             float peak = row[0];
             for (int64_t j = 1; j < size; j++) peak = row[j] > peak ? row[j] : peak;
             lanes sum = {0};
@@ -108,14 +114,15 @@ void wiseale_log_sum_pairs(const float *mu, const float *sigma, int64_t dimensio
     }
 }
 
-/* Gradient of Σ_i grad[i] · log_sums[i] with respect to mu and sigma.
+/* Gradient of Σ_i grad[i] · log_sums[i] with respect to mu and sigma; all arrays have `size` rows, and the padding of
+   grad and log_sums is 0.
 
    With weights w(i, j) = k(i, j) / Σ_j k(i, j), row i receives (w(i, j) grad[i] + w(j, i) grad[j]) ∂ log k(i, j). Groups
    of LANES pairs whose weights are all below negligible · max |grad| are skipped. */
 void wiseale_log_sum_pairs_backward(const float *sigma, const float *columns, const float *log_k, const float *log_sums,
-                                    const float *grad, int64_t dimensions, int64_t size, float quadratic,
-                                    float own_weight, float negligible, float *grad_mu, float *grad_sigma,
-                                    int64_t threads)
+                                    const float *grad, int64_t dimensions, int64_t count, int64_t size,
+                                    float quadratic, float own_weight, float negligible, float *grad_mu,
+                                    float *grad_sigma, int64_t threads)
 {
     const float *means = columns, *variances = columns + dimensions * size, *own = columns + 2 * dimensions * size;
     float threshold = 0;
@@ -124,12 +131,12 @@ void wiseale_log_sum_pairs_backward(const float *sigma, const float *columns, co
         threshold = magnitude > threshold ? magnitude : threshold;
     }
 #pragma omp parallel for schedule(dynamic, 4) num_threads(threads)
-    for (int64_t i = 0; i < size; i++) {
+    for (int64_t i = 0; i < count; i++) {
         lanes weights[size / LANES], total = {0};
-        int64_t kept[size / LANES], count = 0;
+        int64_t kept[size / LANES], groups = 0;
         for (int64_t j = 0; j < size; j += LANES) {
             const lanes k = log_k ? load(log_k + i * size + j)
-                                  : log_kernel(means, variances, own, dimensions, size, quadratic, i, j);
+                                  : log_kernel(means, variances, own, dimensions, count, size, quadratic, i, j);
             const lanes weight = exp_of(k - log_sums[i]) * grad[i] + exp_of(k - load(log_sums + j)) * load(grad + j);
             float largest = 0;
             for (int t = 0; t < LANES; t++) {
@@ -138,13 +145,13 @@ void wiseale_log_sum_pairs_backward(const float *sigma, const float *columns, co
             }
             total += weight;
             const float not_finite = sum_of(weight - weight); /* 0 if all weights are finite; NaN must not be skipped */
-            if (!(largest < threshold && not_finite == 0)) weights[count] = weight, kept[count++] = j;
+            if (!(largest < threshold && not_finite == 0)) weights[groups] = weight, kept[groups++] = j;
         }
         const float own_grad = own_weight != 0 ? own_weight * sum_of(total) : 0;
         for (int64_t c = 0; c < dimensions; c++) {
             const float *mean = means + c * size, *variance = variances + c * size;
             lanes grad_mean = {0}, grad_variance = {0};
-            for (int64_t n = 0; n < count; n++) {
+            for (int64_t n = 0; n < groups; n++) {
                 const lanes inverse = 1.0f / (load(variance + kept[n]) + variance[i]);
                 const lanes ratio = (mean[i] - load(mean + kept[n])) * inverse;
                 grad_mean += weights[n] * ratio;

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from wiseale.kernels import build, derivatives
 from wiseale.kernels.layout import BLOCK
@@ -21,12 +22,11 @@ _KEPT_PAIRS = 1 << 22  # values of log k stored for the backward pass: 16 MB
 
 
 def takes(mu: Tensor, sigma: Tensor) -> bool:
-    """Whether :func:`log_sum_pairs` accepts these: float32 on a CPU, M a multiple of 16, every sigma² normal."""
-    size = len(mu)
+    """Whether :func:`log_sum_pairs` accepts these: float32 on a CPU, M at most 16,384, every sigma² normal."""
     float32 = all(x.device.type == "cpu" and x.dtype == torch.float32 for x in (mu, sigma))
     if not float32 or torch.compiler.is_compiling() or derivatives.in_transform() or build.kernels().library is None:
         return False
-    if size % BLOCK or size > _MAX_ROWS:
+    if not 0 < len(mu) <= _MAX_ROWS:
         return False
     smallest, largest = (bound.item() for bound in sigma.detach().aminmax())
     return smallest > _MIN_SIGMA and largest < 1 / _MIN_SIGMA  # False for NaN too
@@ -65,18 +65,19 @@ class _LogSumPairs(torch.autograd.Function):
         keep: int,
     ) -> Tensor:
         inputs = mu, sigma
-        compiled, (size, d_z) = build.kernels(), mu.shape
+        compiled, (count, d_z) = build.kernels(), mu.shape
         assert compiled.library is not None
-        mu, sigma = mu.contiguous(), sigma.contiguous()
-        columns, log_sums = mu.new_empty((2 * d_z + 1) * size), mu.new_empty(size)
+        mu, sigma = _padded(mu.contiguous(), 0.0), _padded(sigma.contiguous(), 1.0)
+        size = len(mu)
+        columns, log_sums = mu.new_empty((2 * d_z + 1) * size), mu.new_zeros(size)
         log_k = mu.new_empty((size, size) if size * size <= keep else 0)  # an empty tensor's address is null
         compiled.library.wiseale_log_sum_pairs(
-            *(mu.data_ptr(), sigma.data_ptr(), d_z, size, quadratic, own),
+            *(mu.data_ptr(), sigma.data_ptr(), d_z, count, size, quadratic, own),
             *(columns.data_ptr(), log_k.data_ptr(), log_sums.data_ptr(), compiled.threads),
         )
         ctx.save_for_backward(*inputs, columns, log_k, log_sums)
         ctx.quadratic, ctx.own, ctx.formula = quadratic, own, formula
-        return log_sums + constant  # here, because a sum outside would cost autograd another node
+        return log_sums[:count] + constant  # here, because a sum outside would cost autograd another node
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
@@ -85,14 +86,19 @@ class _LogSumPairs(torch.autograd.Function):
             wanted = [x for x, needed in zip((mu, sigma), ctx.needs_input_grad, strict=False) if needed]
             gradients = iter(torch.autograd.grad(ctx.formula(mu, sigma), wanted, grad, create_graph=True))
             return *(next(gradients) if needed else None for needed in ctx.needs_input_grad[:2]), *[None] * 5
-        sigma = sigma.contiguous()
-        compiled, (size, d_z) = build.kernels(), sigma.shape
+        compiled, (count, d_z) = build.kernels(), sigma.shape
         assert compiled.library is not None
-        grad = grad.contiguous()
+        sigma, grad = sigma.contiguous(), _padded(grad.contiguous(), 0.0)
         grad_mu, grad_sigma = torch.empty_like(sigma), torch.empty_like(sigma)
         compiled.library.wiseale_log_sum_pairs_backward(
             *(tensor.data_ptr() for tensor in (sigma, columns, log_k, log_sums, grad)),
-            *(d_z, size, ctx.quadratic, ctx.own, _NEGLIGIBLE),
+            *(d_z, count, len(grad), ctx.quadratic, ctx.own, _NEGLIGIBLE),
             *(grad_mu.data_ptr(), grad_sigma.data_ptr(), compiled.threads),
         )
         return grad_mu, grad_sigma, *[None] * 5
+
+
+def _padded(rows: Tensor, value: float) -> Tensor:
+    """The rows and as many more, of this value, as fill the last vector register of C."""
+    missing = -len(rows) % BLOCK
+    return F.pad(rows, (0, 0) * (rows.ndim - 1) + (0, missing), value=value) if missing else rows
