@@ -1,4 +1,4 @@
-"""WiSE-ALE over the batch, against the paper's formula written out; where a bank is refused."""
+"""WiSE-ALE against the paper's formula written out, and against the one page of the method."""
 
 import numpy as np
 import pytest
