@@ -15,7 +15,6 @@ from wiseale.data.dataset import Dataset, Preset, Rows
 from wiseale.processes.collectives import gather
 from wiseale.processes.group import process_group
 from wiseale.processes.world import ALONE, from_environment
-from wiseale.training.learner import parameters_of
 from wiseale.training.loop import fit
 from wiseale.training.plan import resolve
 from wiseale.training.setup import Work
@@ -52,7 +51,7 @@ def train(spec, world, batch_size=CONFIG.batch_size):
     work.learner.modules.double()
     found = {}
     for name, optimizer in work.learner.optimizers.items():
-        optimizer.register_step_pre_hook(recorder(found, name))
+        optimizer.step_at = recorded(optimizer, found, name)
     journal = MemoryJournal()
     assert fit(work.learner, Doubled(work.train), Doubled(work.held_out), work.plan, journal, world)
     (record,) = journal.records
@@ -62,14 +61,16 @@ def train(spec, world, batch_size=CONFIG.batch_size):
     return {f"{spec}|{name}": value for name, value in found.items()}
 
 
-def recorder(found, name):
-    """A hook of an optimiser that keeps the gradients it is about to use."""
+def recorded(optimizer, found, name):
+    """The optimiser's step, which keeps the gradients that it is about to use."""
+    step_at = optimizer.step_at
 
-    def keep(optimizer, *_):
+    def keep_and_step(lr):
         step = sum(key.startswith(f"gradient {name}") for key in found)
-        found[f"gradient {name} {step}"] = torch.cat([p.grad.flatten() for p in parameters_of(optimizer)]).clone()
+        found[f"gradient {name} {step}"] = torch.cat([p.grad.flatten() for p in optimizer.parameters]).clone()
+        step_at(lr)
 
-    return keep
+    return keep_and_step
 
 
 def train_all(world=ALONE, specs=(*SPECS, WITH_BATCH_NORM)):

@@ -57,7 +57,7 @@ def step(learner, shape):
     terms, _ = _terms(learner, x, PLAN, "noise", 0, ALONE)
     terms.loss.backward()
     turns = adversarial_turns(learner, ALONE)
-    still = SimpleNamespace(zero_grad=lambda: None, step=lambda: None, param_groups=[{}])
+    still = SimpleNamespace(clear=lambda: None, step_at=lambda lr: None)
     learner.optimizers = dict.fromkeys(learner.optimizers, still)
     adversarial_steps(learner, turns, terms, x, PLAN, 1.0, ALONE)
     gradients = [parameter.grad for parameter in learner.modules.parameters() if parameter.grad is not None]

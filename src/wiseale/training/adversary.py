@@ -14,7 +14,7 @@ from wiseale.processes.ddp import average_gradients
 from wiseale.processes.world import World
 from wiseale.randomness import generator, standard_normal
 from wiseale.training.hidden_cells import hide_cells
-from wiseale.training.learner import Learner, parameters_of, step_at
+from wiseale.training.learner import Learner
 from wiseale.training.plan import Plan
 
 
@@ -40,10 +40,10 @@ def adversarial_turns(learner: Learner, world: World) -> list[Turn]:
     objective = learner.objective
     if not isinstance(objective, Adversarial):
         return []
-    critic_loss = average_gradients(objective.critic_loss, parameters_of(learner.optimizers["critic"]), world)
+    critic_loss = average_gradients(objective.critic_loss, learner.optimizers["critic"].parameters, world)
     turns = [Turn("critic", critic_loss, objective.critic_lr, False)]
     if objective.encoder_lr is not None:
-        encoder_loss = average_gradients(objective.encoder_loss, parameters_of(learner.optimizers["encoder"]), world)
+        encoder_loss = average_gradients(objective.encoder_loss, learner.optimizers["encoder"].parameters, world)
         turns.append(Turn("encoder", encoder_loss, objective.encoder_lr, True))
     return turns
 
@@ -66,8 +66,8 @@ def adversarial_steps(
             z = model.encode(seen).sample(noise)
         loss = turn.loss_of(gather(z, world), generator(plan.seed, "critic", step, 1))
         optimizer = learner.optimizers[turn.name]
-        optimizer.zero_grad()
+        optimizer.clear()
         loss.backward()  # type: ignore[no-untyped-call]
-        step_at(optimizer, turn.lr * schedule)
+        optimizer.step_at(turn.lr * schedule)
         losses[f"{turn.name}_loss"] = loss.detach()
     return replace(terms, details={**terms.details, **losses})

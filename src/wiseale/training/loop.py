@@ -20,7 +20,7 @@ from wiseale.randomness import Purpose, generator, shuffled, standard_normal
 from wiseale.training.adversary import adversarial_steps, adversarial_turns
 from wiseale.training.batches import Batches
 from wiseale.training.hidden_cells import hide_cells
-from wiseale.training.learner import Learner, parameters_of, snapshot, step_at
+from wiseale.training.learner import Learner, snapshot
 from wiseale.training.plan import Plan
 from wiseale.training.records import TimedEpochRecord
 from wiseale.training.step_log import LoggedStep, StepLog, add_terms, measured
@@ -59,8 +59,9 @@ def fit(
     progress, optimizer = learner.progress, learner.optimizers["main"]
     steps_per_epoch = len(train) // plan.batch_size
     part = world.part(plan.batch_size)
-    parameters = parameters_of(optimizer)
-    terms_of = average_gradients(lambda x: _terms(learner, x, plan, "noise", progress.step, world), parameters, world)
+    terms_of = average_gradients(
+        lambda x: _terms(learner, x, plan, "noise", progress.step, world), optimizer.parameters, world
+    )
     turns = adversarial_turns(learner, world)
     log = StepLog(progress, world)
     if progress.step == 0 and plan.patience is not None and held_out:
@@ -79,11 +80,11 @@ def fit(
 
             terms, posterior = terms_of(x)
             loss = terms.loss_at(warmup)
-            optimizer.zero_grad()
+            optimizer.clear()
             loss.backward()  # type: ignore[no-untyped-call]
             if plan.max_grad_norm is not None:
-                torch.nn.utils.clip_grad_norm_(parameters, plan.max_grad_norm)
-            step_at(optimizer, lr)
+                torch.nn.utils.clip_grad_norm_(optimizer.parameters, plan.max_grad_norm)
+            optimizer.step_at(lr)
             if turns:
                 terms = adversarial_steps(learner, turns, terms, x, plan, lr / plan.lr, world)
             progress.step += 1
