@@ -49,9 +49,12 @@ class Adam(torch.optim.Adam):
         states = [self.state[parameter] for parameter in parameters]
         self._count += 1
         torch._fused_adam_(
-            *(parameters, gradients),  # type: ignore[arg-type]
-            *([state[name] for state in states] for name in ("exp_avg", "exp_avg_sq")),
-            *([], [self._count] * len(states)),
+            parameters,  # type: ignore[arg-type]
+            gradients,  # type: ignore[arg-type]
+            [state["exp_avg"] for state in states],
+            [state["exp_avg_sq"] for state in states],
+            [],
+            [self._count] * len(states),
             lr=lr,
             beta1=group["betas"][0],
             beta2=group["betas"][1],
