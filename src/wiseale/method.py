@@ -19,6 +19,7 @@ What remains is the overlap of two Gaussians. With Δ = μ_i − μ_j and v = σ
 The functions below are these three formulas and the loss; the objective ``wise_ale`` is made of them. (Where a batch is
 large, :mod:`wiseale.divergences` computes the same sums over pairs in C or in blocks.) A linear auto-encoder, trained:
 
+>>> import torch
 >>> generator = torch.Generator().manual_seed(0)
 >>> x = torch.randn(64, 2, generator=generator) @ torch.randn(2, 5, generator=generator)
 >>> encoder, decoder = torch.zeros(5, 4), torch.zeros(2, 5)
@@ -51,6 +52,7 @@ from wiseale.posterior import LOG_2PI, Posterior
 def log_overlap(left: Posterior, right: Posterior) -> Tensor:
     """log ∫ q_i(z) q_j(z) dz for every pair of posteriors, (len(left), len(right)), nats.
 
+    >>> import torch
     >>> q = Posterior(torch.tensor([[0.0], [2.0]]), torch.ones(2, 1))
     >>> log_overlap(q, q)
     tensor([[-1.2655, -2.2655],
@@ -70,6 +72,7 @@ def log_mean_overlap(posterior: Posterior) -> Tensor:
 def cross_entropy_prior(posterior: Posterior) -> Tensor:
     """−E_{q(z|B_M)}[log p(z)] = (1/2M) Σ_i Σ_k (σ_ik² + μ_ik² + log 2π), (), nats: the second sum of eq:KL-UB.
 
+    >>> import torch
     >>> cross_entropy_prior(Posterior(torch.zeros(4, 1), torch.ones(4, 1)))
     tensor(1.4189)
     """
