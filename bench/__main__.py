@@ -9,7 +9,7 @@ import sys
 from bench.table import keep
 
 _NAMES = (
-    *("training", "kernel", "ranks", "shared_bound"),
+    *("training", "kernel", "ranks"),
     *("evaluation", "memory", "data", "explorer"),
 )
 BENCHMARKS = {name: f"bench.{name}" for name in _NAMES}

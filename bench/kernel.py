@@ -1,4 +1,4 @@
-"""The aggregate KL bound beside the plain broadcast, each path of it alone, its share of a step, peak memory."""
+"""The aggregate KL bound in C and from the formula beside the plain broadcast, its share of a step, peak memory."""
 
 from __future__ import annotations
 
@@ -17,27 +17,23 @@ from bench.table import Table, ratio_of_medians
 from bench.training import interleaved, ours, without_kernels
 from wiseale import kernels
 from wiseale.data import load_dataset
-from wiseale.divergences import kl_aggregate_upper_bound, log_mean_bank, tiled
-from wiseale.divergences.pairwise import OVERLAP, log_mean_readable
-from wiseale.kernels import pairs
+from wiseale.divergences import kl_aggregate_upper_bound
 from wiseale.posterior import Posterior
 
 LOG_2PI = math.log(2 * math.pi)
-FULL = ((64, 2), (64, 4), (64, 64), (256, 64), (512, 4), (512, 64), (1024, 16), (1024, 64))
+FULL = ((64, 2), (64, 4), (64, 64), (100, 8), (256, 64), (500, 64), (512, 4), (1024, 16), (1024, 64))
 QUICK = ((64, 4), (256, 64), (512, 4), (1024, 16))
-BANKS = ((64, 1024, 2), (64, 4096, 4), (64, 4096, 64), (256, 4096, 16))
 
 
 def measure(quick: bool) -> list[Table]:
     torch.set_num_threads(1)
     repeats = 5 if quick else 9
-    by_size = [sizes(QUICK if quick else FULL, repeats), paths(QUICK if quick else FULL, repeats)]
-    return [*by_size, banks(BANKS[1:2] if quick else BANKS, repeats), *([] if quick else [share(9), memory()])]
+    return [sizes(QUICK if quick else FULL, repeats), *([] if quick else [share(9), memory()])]
 
 
 def broadcast(posterior: Posterior) -> Tensor:
     """The jensen bound as one would write it: every pair in one (M, M, d_z) tensor."""
-    mu, sigma = posterior.mu, posterior.sigma
+    mu, sigma = posterior.mu, posterior.scale
     variance = sigma[:, None].square() + sigma.square()
     log_overlap = -0.5 * ((mu[:, None] - mu).square() / variance + variance.log() + LOG_2PI).sum(-1)
     negative_entropy = (log_overlap.logsumexp(1) - math.log(len(mu))).mean()
@@ -67,54 +63,11 @@ def sizes(cases: tuple[tuple[int, int], ...], repeats: int) -> Table:
         rows.append((m, d, *(median(times[name]) for name in contenders), *speeds, *errors))
     caption = (
         f"Jensen bound, forward and backward, 1 thread: milliseconds, medians of {repeats} interleaved; errors of the "
-        f"gradient relative to the broadcast in float64. Kernels: {kernels.state()}; without them torch runs, in tiles."
+        f"gradient relative to the broadcast in float64. Kernels: {kernels.state()}; without them the formula runs in "
+        "blocks."
     )
     columns = ("M", "d_z", "compiled", "torch", "broadcast", "compiled, speed", "torch, speed", "error", "torch, error")
     return Table("kernel", caption, columns, tuple(rows))
-
-
-def paths(cases: tuple[tuple[int, int], ...], repeats: int) -> Table:
-    """The mean over pairs by each path that has a gradient, forward and backward; the smallest batches run no tiles."""
-    contenders: dict[str, Callable[[Posterior], Tensor]] = {
-        "readable": lambda q: log_mean_readable(q, OVERLAP).mean(),
-        "tiled": lambda q: tiled.log_sum_pairs(q, OVERLAP.quadratic, OVERLAP.own).mean(),
-        "compiled": lambda q: pairs.log_sum_pairs(q.mu, q.sigma, OVERLAP.quadratic, OVERLAP.own).mean(),
-    }
-    if not kernels.available():
-        del contenders["compiled"]
-    rows = [(m, d, *compared(contenders, some_posterior(m, d), m * m * d, repeats)) for m, d in cases]
-    caption = f"Mean over all pairs, forward and backward, 1 thread: milliseconds, medians of {repeats} interleaved."
-    return Table("kernel_paths", caption, ("M", "d_z", *contenders), tuple(rows))
-
-
-def banks(cases: tuple[tuple[int, int, int], ...], repeats: int) -> Table:
-    """A batch of M in a bank of K, forward and backward, with the columns' part of the gradient."""
-    rows = []
-    for m, k, d in cases:
-        bank, places, level = some_posterior(k, d).detach(), torch.arange(m), torch.zeros(k)
-        q = Posterior(*(part[:m].clone().requires_grad_() for part in (bank.mu, bank.sigma)))
-
-        def readable(q: Posterior, bank: Posterior = bank, places: Tensor = places, level: Tensor = level) -> Tensor:
-            log_k = OVERLAP.formula(q, bank)
-            log_means = log_k.logsumexp(1) - math.log(len(bank))
-            column = (log_k - level.index_copy(0, places, log_means.detach())).exp().mean(1)
-            return (log_means + column - column.detach()).mean()
-
-        def in_tiles(q: Posterior, bank: Posterior = bank, places: Tensor = places, level: Tensor = level) -> Tensor:
-            return log_mean_bank(q, bank, places, level, "jensen").mean()
-
-        rows.append((m, k, d, *compared({"readable": readable, "tiled": in_tiles}, q, m * k * d, repeats)))
-    caption = f"Jensen bound of a bank, forward and backward, 1 thread: milliseconds, medians of {repeats} interleaved."
-    return Table("kernel_bank", caption, ("M", "K", "d_z", "readable", "tiled"), tuple(rows))
-
-
-def compared(
-    functions: dict[str, Callable[[Posterior], Tensor]], q: Posterior, entries: int, repeats: int
-) -> list[float]:
-    """Median milliseconds of each function's forward and backward pass, interleaved."""
-    calls = max(1, int(3e6 / entries))
-    times = interleaved({name: repeat(function, q, calls) for name, function in functions.items()}, repeats)
-    return [1e3 * median(seconds) / calls for seconds in times.values()]
 
 
 def repeat(bound: Callable[[Posterior], Tensor], q: Posterior, calls: int) -> Epoch:
@@ -128,7 +81,7 @@ def repeat(bound: Callable[[Posterior], Tensor], q: Posterior, calls: int) -> Ep
 
 
 def off(q: Posterior) -> float:
-    exact = Posterior(q.mu.detach().double().requires_grad_(), q.sigma.detach().double().requires_grad_())
+    exact = Posterior(q.mu.detach().double().requires_grad_(), q.scale.detach().double().requires_grad_())
     found = torch.autograd.grad(kl_aggregate_upper_bound(q), (q.mu, q.sigma))
     expected = torch.autograd.grad(broadcast(exact), (exact.mu, exact.sigma))
     return max(float((f - e).norm() / e.norm()) for f, e in zip(found, expected, strict=True))

@@ -6,7 +6,7 @@ import multiprocessing
 import os
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from statistics import median
 from unittest import mock
 
@@ -24,7 +24,6 @@ from wiseale.objectives import make_objective
 from wiseale.training.batches import Batches
 from wiseale.training.learner import Learner
 from wiseale.training.loop import fit
-from wiseale.training.optimiser import Adam
 from wiseale.training.plan import Plan, default_threads
 from wiseale.training.records import EpochRecord
 from wiseale.training.schedule import Constant
@@ -38,7 +37,6 @@ def measure(quick: bool) -> list[Table]:
     return [
         against_peers(steps, repeats),
         side_by_side(steps, repeats),
-        adam(steps, repeats),
         thread_choice(steps, repeats),
         compiling(repeats),
     ]
@@ -133,40 +131,6 @@ def _serve(pipe, index: int, steps: int) -> None:
     while pipe.recv() == "go":
         epoch()
         pipe.send("done")
-
-
-def adam(steps: int, repeats: int) -> Table:
-    """One step of our optimiser (``Adam.advance``) and of torch's fused Adam (``step``) on the same parameters."""
-    torch.set_num_threads(1)
-    rows = []
-    for case in cases(steps):
-        parameters = list(model_of(case).parameters())
-        for parameter in parameters:
-            parameter.grad = torch.full_like(parameter, 1e-3)
-        advance, theirs = Adam(parameters, LR).advance, torch.optim.Adam(parameters, lr=LR, fused=True)
-        contenders = {
-            "ours": timed(lambda advance=advance: advance(LR), 200),
-            "torch": timed(theirs.step, 200),
-            "step": ours(case, "aevb"),
-        }
-        seconds = {name: median(times) for name, times in interleaved(contenders, repeats).items()}
-        mine, torchs, step = seconds["ours"] / 200, seconds["torch"] / 200, seconds["step"] / steps
-        rows.append((case.name, 1e6 * mine, 1e6 * torchs, torchs / mine, (torchs - mine) / step))
-    caption = (
-        f"Adam alone, 1 thread: microseconds per step, medians of {repeats} interleaved; and the time saved relative "
-        "to one of our AEVB training steps."
-    )
-    return Table("adam", caption, ("network", "ours", "torch, fused", "speed", "saved / training step"), tuple(rows))
-
-
-def timed(call: Callable[[], object], times: int) -> Epoch:
-    def epoch() -> float:
-        started = time.perf_counter()
-        for _ in range(times):
-            call()
-        return time.perf_counter() - started
-
-    return epoch
 
 
 def thread_choice(steps: int, repeats: int) -> Table:

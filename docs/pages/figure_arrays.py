@@ -105,7 +105,7 @@ def collect_arrays(
 
 def _batch(one: Encoded) -> tuple[Values, Values | None]:
     mu: Values = one.posterior.mu[:BATCH_SHOWN].numpy()
-    return mu, one.posterior.sigma[:BATCH_SHOWN].numpy() if one.model.stochastic else None
+    return mu, one.posterior.scale[:BATCH_SHOWN].numpy() if one.model.stochastic else None
 
 
 def _packed(values: Values) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8 | np.float16]]:

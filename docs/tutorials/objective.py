@@ -8,9 +8,9 @@ not worth switching off.
 """
 
 # %%
-# An objective is a frozen dataclass. Its call gets a batch, its posteriors, drawn codes and the likelihood, and returns
-# :class:`~wiseale.objectives.Terms` in nats per observation. Everything else (networks, loop, early stopping,
-# ``transform``) stays as it is.
+# An objective is a frozen dataclass. Its call gets a :class:`~wiseale.objectives.Batch` (the rows x, their posteriors,
+# the drawn codes z and the likelihood) and returns :class:`~wiseale.objectives.Terms` in nats per observation.
+# Everything else (networks, loop, early stopping, ``transform``) stays as it is.
 
 import warnings
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from sklearn.datasets import load_digits
 from wiseale import AutoEncoder, registry
 from wiseale.config import setting
 from wiseale.errors import CollapseWarning
-from wiseale.objectives import Terms
+from wiseale.objectives import Batch, Terms
 from wiseale.objectives.terms import WeightedObjective
 
 
@@ -32,11 +32,11 @@ class FreeBits(WeightedObjective):
 
     free_nats: float = setting(0.5, "nats of each unit that cost nothing", minimum=0)
 
-    def __call__(self, x, posterior, z, likelihood, *, generator=None):
+    def __call__(self, batch: Batch) -> Terms:
         """The terms for a batch."""
-        mu, sigma = posterior.mu, posterior.sigma
+        mu, sigma = batch.posterior.mu, batch.posterior.scale
         kl_of_unit = 0.5 * (mu**2 + sigma**2 - 1 - 2 * sigma.log()).mean(0)
-        return Terms(-likelihood.log_prob(x), kl_of_unit.clamp(min=self.free_nats).sum(), weight=1.0)
+        return Terms(-batch.likelihood.log_prob(batch.x), kl_of_unit.clamp(min=self.free_nats).sum(), weight=1.0)
 
 
 registry.register("objective", "free_bits", FreeBits)

@@ -11,7 +11,7 @@ from wiseale.evaluation.disentanglement import (
     single_unit_scores,
 )
 from wiseale.evaluation.factors import equal_counts, known_factors
-from wiseale.posterior import PointPosterior, Posterior
+from wiseale.posterior import Posterior
 
 N = 1500
 SCORES = ("mig", "sap", "dci_disentanglement", "dci_completeness", "dci_informativeness")
@@ -37,7 +37,7 @@ def code_per_factor(world):
 
 def measured(codes, world):
     model = Decoder(lambda z: z, (codes.shape[1],), codes.shape[1])
-    posterior = PointPosterior(torch.from_numpy(codes).float())
+    posterior = Posterior(torch.from_numpy(codes).float())
     return disentanglement(case_of(model, codes, posterior, world, {"angle": 2 * np.pi}), ignore)
 
 
@@ -200,7 +200,7 @@ def test_a_deterministic_encoder_has_no_sampled_mig(world):
     codes = code_per_factor(world)
     model = Decoder(lambda z: z, (4,), 4)
     model.stochastic = False
-    found = disentanglement(case_of(model, codes, PointPosterior(torch.from_numpy(codes).float()), world, {}), ignore)
+    found = disentanglement(case_of(model, codes, Posterior(torch.from_numpy(codes).float()), world, {}), ignore)
     assert found.measures["mig_sampled"] is None
     assert "deterministic" in found.reasons["mig_sampled"]
 

@@ -5,7 +5,7 @@ from tests.evaluation.models import Decoder, case_of, ignore
 
 from wiseale.data.sets.sine import Sine
 from wiseale.evaluation.factor_detail import factor_detail, fitted_amplitude
-from wiseale.posterior import PointPosterior
+from wiseale.posterior import Posterior
 
 LENGTH = 64
 
@@ -25,7 +25,7 @@ def detail(waves, loudness):
         return (loudness(frequency) * amplitude * wave).float()[:, None]
 
     codes = np.stack([waves.factors[name] for name in ("frequency", "phase", "amplitude")], 1)
-    posterior = PointPosterior(torch.from_numpy(codes).float())
+    posterior = Posterior(torch.from_numpy(codes).float())
     model = Decoder(decoded, (1, LENGTH), 3)
     return factor_detail(case_of(model, waves.x, posterior, waves.factors, {"phase": 2 * np.pi}), ignore).measures
 
@@ -69,7 +69,7 @@ def test_amplitude_by_least_squares():
 def test_rows_that_are_not_waves_and_few_rows():
     codes = np.zeros((30, 2))
     model = Decoder(lambda z: z, (2,), 2)
-    posterior = PointPosterior(torch.from_numpy(codes).float())
+    posterior = Posterior(torch.from_numpy(codes).float())
     factors = {"price": np.linspace(0, 1, 30), "amplitude": np.arange(30.0), "city": np.array(["x", "y"] * 15)}
     found = factor_detail(case_of(model, codes, posterior, factors), ignore)
     assert set(found.measures) == {
@@ -85,7 +85,7 @@ def test_a_quarter_without_rows_says_why_and_rows_without_cells_do_not_count():
     x = np.stack((size, size), 1)
     x[90] = np.nan
     model = Decoder(lambda z: torch.cat((z, z + 1), 1).float(), (2,), 1)
-    posterior = PointPosterior(torch.from_numpy(size[:, None]).float())
+    posterior = Posterior(torch.from_numpy(size[:, None]).float())
     found = factor_detail(case_of(model, x, posterior, {"size": size}, {}), ignore)
     assert found.measures["mse_at_mu_size_quartile_1"] is None
     assert "equal values share one" in found.reasons["mse_at_mu_size_quartile_1"]

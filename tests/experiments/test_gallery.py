@@ -15,14 +15,14 @@ from wiseale.figures.decoded_pictures import prior_grid, spread_rows
 from wiseale.figures.style import Folder
 from wiseale.figures.table_entries import Entry
 from wiseale.figures.table_pictures import traversal
-from wiseale.posterior import PointPosterior, Posterior
+from wiseale.posterior import Posterior
 
 MU = torch.tensor(np.random.default_rng(1).normal([0, 5, -2], [1, 0.1, 3], size=(400, 3)), dtype=torch.float32)
 
 
 def encoded(q, factors=None):
     model = Decoder(lambda z: z, (q.latent_dim,), q.latent_dim)
-    model.stochastic = not isinstance(q, PointPosterior)
+    model.stochastic = q.sigma is not None
     return case_of(model, np.zeros(q.mu.shape), q, factors).encoded
 
 
@@ -32,7 +32,7 @@ def entries(n):
 
 @pytest.mark.parametrize("sigma", [None, 0.5])
 def test_a_traversal_moves_one_unit_over_two_standard_deviations_of_its_codes(sigma):
-    q = PointPosterior(MU) if sigma is None else Posterior(MU, torch.full_like(MU, sigma))
+    q = Posterior(MU) if sigma is None else Posterior(MU, torch.full_like(MU, sigma))
     made = traversal(encoded(q), 7, entries(3))
     assert made.units == ("z1", "z2", "z3")
     values = made.values  # (units, steps, codes)
@@ -47,7 +47,7 @@ def test_a_traversal_moves_one_unit_over_two_standard_deviations_of_its_codes(si
 
 def test_a_traversal_shows_the_units_that_vary_most():
     mu = torch.randn(200, 12, generator=torch.Generator().manual_seed(0)) * torch.arange(12)
-    assert traversal(encoded(PointPosterior(mu)), 0, entries(12)).units == ("z8", "z9", "z10", "z11", "z12")
+    assert traversal(encoded(Posterior(mu)), 0, entries(12)).units == ("z8", "z9", "z10", "z11", "z12")
 
 
 def test_cells_of_the_grid_hold_equal_prior_mass():
@@ -59,7 +59,7 @@ def test_cells_of_the_grid_hold_equal_prior_mass():
 
 def test_shown_rows_run_over_the_first_factor():
     factor = np.random.default_rng(0).permutation(400)
-    rows = spread_rows(encoded(PointPosterior(MU), {"size": factor})).numpy()
+    rows = spread_rows(encoded(Posterior(MU), {"size": factor})).numpy()
     assert factor[rows].tolist() == sorted(factor[rows].tolist())
     assert {0, 399} <= set(factor[rows])
 

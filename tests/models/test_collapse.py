@@ -14,7 +14,7 @@ from wiseale.errors import CollapseWarning
 from wiseale.likelihoods import BernoulliFamily, GaussianFamily
 from wiseale.models.collapse import CodeUse, code_use, collapse_message
 from wiseale.objectives import make_objective
-from wiseale.posterior import PointPosterior, Posterior
+from wiseale.posterior import Posterior
 from wiseale.report.run import run_document
 from wiseale.report.write import to_markdown
 
@@ -55,8 +55,8 @@ def test_identical_posteriors_carry_nothing_wherever_they_are():
 
 def test_a_deterministic_encoder_is_judged_by_its_units_alone():
     mu = torch.randn(100, 3, generator=torch.Generator().manual_seed(0)) * torch.tensor([1.0, 0.05, 1.0])
-    assert code_use(PointPosterior(mu), noise(100, 3)) == CodeUse(2, None)
-    assert code_use(PointPosterior(0.05 * mu), noise(100, 3)).collapsed
+    assert code_use(Posterior(mu), noise(100, 3)) == CodeUse(2, None)
+    assert code_use(Posterior(0.05 * mu), noise(100, 3)).collapsed
 
 
 def test_sorted_rows_are_not_taken_for_collapse():

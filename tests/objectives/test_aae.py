@@ -6,8 +6,8 @@ from torch.nn import functional as F
 
 from wiseale.likelihoods import Gaussian
 from wiseale.networks.model import seeded
-from wiseale.objectives import make_objective
-from wiseale.posterior import PointPosterior
+from wiseale.objectives import Batch, make_objective
+from wiseale.posterior import Posterior
 
 
 def build(spec):
@@ -18,7 +18,7 @@ def build(spec):
 def test_the_main_loss_is_the_reconstruction_alone_and_the_prior_is_reported():
     called = build("aae")
     x, x_hat, z = (torch.randn(9, n, generator=torch.Generator().manual_seed(n)) for n in (4, 4, 3))
-    terms = called(x, PointPosterior(z.requires_grad_()), z, Gaussian(x_hat, 0.5))
+    terms = called(Batch(x, Posterior(z.requires_grad_()), z, Gaussian(x_hat, 0.5)))
     assert torch.equal(terms.loss, terms.reconstruction.mean())
     torch.testing.assert_close(terms.prior, F.binary_cross_entropy_with_logits(called.critic(z), torch.ones(9)))
     assert not terms.prior.requires_grad

@@ -9,7 +9,7 @@ from scipy import stats
 
 from wiseale.divergences import kl_posterior_prior
 from wiseale.likelihoods import Gaussian
-from wiseale.objectives import make_objective
+from wiseale.objectives import Batch, make_objective
 from wiseale.posterior import Posterior
 
 
@@ -20,7 +20,7 @@ def parts(mu, sigma, n=1, seed=0, beta=6.0):
     found = []
     for _ in range(n):
         z = posterior.sample(torch.randn(mu.shape, generator=g, dtype=mu.dtype))
-        terms = make_objective("beta_tc_vae", beta=beta)(x, posterior, z, Gaussian(x, 1.0))
+        terms = make_objective("beta_tc_vae", beta=beta)(Batch(x, posterior, z, Gaussian(x, 1.0)))
         at_z = posterior.log_prob(z) - torch.distributions.Normal(0, 1).log_prob(z).sum(1)
         torch.testing.assert_close(sum(terms.details.values()), at_z.mean())
         extra = (beta - 1) * terms.details["total_correlation"]
@@ -102,7 +102,7 @@ def test_minibatch_weighted_sampling_differs_by_a_constant_and_not_in_gradient()
     scale = math.log(n_samples * m)
     joint, marginals = log_q.sum(-1).logsumexp(1) - scale, log_q.logsumexp(1) - scale
     theirs = (joint - marginals.sum(-1)).mean()
-    ours = make_objective("beta_tc_vae")(x, posterior, z, Gaussian(x, 1.0)).details["total_correlation"]
+    ours = make_objective("beta_tc_vae")(Batch(x, posterior, z, Gaussian(x, 1.0))).details["total_correlation"]
     torch.testing.assert_close(theirs - ours, torch.tensor((d - 1) * math.log(n_samples), dtype=torch.float64))
     gradients = [torch.autograd.grad(value, (mu, sigma), retain_graph=True) for value in (theirs, ours)]
     torch.testing.assert_close(*gradients)
@@ -111,5 +111,7 @@ def test_minibatch_weighted_sampling_differs_by_a_constant_and_not_in_gradient()
 def test_beta_one_is_aevb():
     x, mu = torch.randn(2, 8, 3, generator=torch.Generator().manual_seed(0))
     posterior = Posterior(mu, torch.full_like(mu, 0.5))
-    losses = [make_objective(spec)(x, posterior, mu, Gaussian(mu, 1.0)).loss for spec in ("beta_tc_vae:beta=1", "aevb")]
+    losses = [
+        make_objective(spec)(Batch(x, posterior, mu, Gaussian(mu, 1.0))).loss for spec in ("beta_tc_vae:beta=1", "aevb")
+    ]
     assert torch.equal(*losses)

@@ -3,14 +3,14 @@ import pytest
 import torch
 
 from wiseale.likelihoods import Gaussian
-from wiseale.objectives import make_objective
+from wiseale.objectives import Batch, make_objective
 from wiseale.posterior import Posterior
 
 
 def penalty(spec, mu, sigma):
     x = torch.zeros(len(mu), 1, dtype=mu.dtype)
-    terms = make_objective(spec)(x, Posterior(mu, sigma), mu, Gaussian(x, 1.0))
-    aevb = make_objective("aevb")(x, Posterior(mu, sigma), mu, Gaussian(x, 1.0))
+    terms = make_objective(spec)(Batch(x, Posterior(mu, sigma), mu, Gaussian(x, 1.0)))
+    aevb = make_objective("aevb")(Batch(x, Posterior(mu, sigma), mu, Gaussian(x, 1.0)))
     assert float(terms.loss - aevb.loss) == pytest.approx(float(terms.details["covariance_penalty"]))
     return float(terms.details["covariance_penalty"])
 
@@ -52,5 +52,5 @@ def test_an_offset_beside_a_small_spread_survives_float32():
     corners = 1e-2 * torch.tensor([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]])
     mu, x = corners + 100, torch.zeros(4, 1)
     objective = make_objective("dip_vae:lambda_od=1,lambda_d=1")
-    found = objective(x, Posterior(mu, torch.ones(4, 2)), mu, Gaussian(x, 1.0)).details["covariance_penalty"]
+    found = objective(Batch(x, Posterior(mu, torch.ones(4, 2)), mu, Gaussian(x, 1.0))).details["covariance_penalty"]
     assert float(found) == pytest.approx(2 * (1e-4 - 1) ** 2, rel=1e-5)

@@ -11,7 +11,7 @@ from wiseale.likelihoods import Gaussian
 from wiseale.likelihoods.table import TableFamily
 from wiseale.models.model_file import ModelConfig, load_model, save_model
 from wiseale.networks.model import seeded
-from wiseale.objectives import make_objective
+from wiseale.objectives import Batch, make_objective
 from wiseale.posterior import Posterior
 from wiseale.priors import OwnPrior
 
@@ -57,7 +57,7 @@ def test_conditional_and_cluster_terms_add_up_to_the_mixtures_density(clusters):
     """Σ_k r_k[log q(z|x) − log p(z|w,k)] + Σ_k r_k log(K·r_k) = log q(z|x) − log Σ_k p(z|w,k)/K."""
     gmvae = module(f"gmvae:clusters={clusters},w_dim=2,hidden=8,prior_hidden=8")
     x, q, z, likelihood = batch()
-    details = gmvae(x, q, z, likelihood, generator=generator(5)).details
+    details = gmvae(Batch(x, q, z, likelihood, generator=generator(5))).details
     log_prior = mixture(gmvae, drawn_w(gmvae, x, 5)).log_prob(z)
     expected = (D.Independent(D.Normal(q.mu, q.sigma), 1).log_prob(z) - log_prior).mean()
     torch.testing.assert_close(details["conditional_prior"] + details["z_prior"], expected)
@@ -67,7 +67,7 @@ def test_conditional_and_cluster_terms_add_up_to_the_mixtures_density(clusters):
 
 def test_prior_and_elbo_are_their_parts():
     arguments = batch()
-    terms = module()(*arguments, generator=generator())
+    terms = module()(Batch(*arguments, generator=generator()))
     parts = sum(terms.details[name] for name in ("conditional_prior", "w_prior", "z_prior"))
     torch.testing.assert_close(terms.prior, parts)
     torch.testing.assert_close(terms.elbo, -terms.loss)
@@ -76,12 +76,12 @@ def test_prior_and_elbo_are_their_parts():
 
 def test_the_floor_holds_for_each_observation_and_stops_its_gradient():
     arguments = batch()
-    free = module()(*arguments, generator=generator())
-    above_all = module(SPEC + ",minimum_z_prior=9")(*arguments, generator=generator())
+    free = module()(Batch(*arguments, generator=generator()))
+    above_all = module(SPEC + ",minimum_z_prior=9")(Batch(*arguments, generator=generator()))
     torch.testing.assert_close(above_all.prior, free.prior - free.details["z_prior"] + 9)
     torch.testing.assert_close(above_all.elbo, free.elbo)
     gmvae = module(SPEC + ",minimum_z_prior=9")
-    terms = gmvae(*arguments, generator=generator())
+    terms = gmvae(Batch(*arguments, generator=generator()))
     weight = gmvae.to_components[-1].weight
     whole, conditional = (
         torch.autograd.grad(value, weight, retain_graph=True)[0]
@@ -97,7 +97,7 @@ def test_w_prior_against_monte_carlo():
     reference, standard = D.Normal(q_w.mu, q_w.sigma), D.Normal(0.0, 1.0)
     w = q_w.mu + q_w.sigma * torch.randn(20_000, *q_w.mu.shape, generator=generator(), dtype=torch.float64)
     draws = (reference.log_prob(w) - standard.log_prob(w)).sum(-1).mean(1)
-    found = gmvae(x, *rest, generator=generator()).details["w_prior"].item()
+    found = gmvae(Batch(x, *rest, generator=generator())).details["w_prior"].item()
     assert abs(found - float(draws.mean())) < 4 * float(draws.std()) / math.sqrt(len(draws))
 
 
@@ -151,7 +151,7 @@ def test_its_elbo_is_below_the_evidence_and_importance_weights_recover_it():
         q = Posterior(torch.full((n, 1), 0.3, dtype=torch.float64), torch.full((n, 1), 0.8, dtype=torch.float64))
         z = q.sample(torch.randn(n, 1, generator=generator(1), dtype=torch.float64))
         rows = x.expand(n, 1)
-        terms = gmvae(rows, q, z, Gaussian(1.5 * z, 0.8), generator=generator(2))
+        terms = gmvae(Batch(rows, q, z, Gaussian(1.5 * z, 0.8), generator=generator(2)))
         w = drawn_w(gmvae, rows, 2)
         log_weight = (
             -terms.reconstruction
@@ -177,13 +177,13 @@ def test_the_order_of_the_batch_does_not_matter_where_each_row_keeps_its_noise(m
     losses = []
     for rows in (torch.arange(M), order):
         monkeypatch.setattr("wiseale.objectives.gmvae._normal", lambda shape, generator, rows=rows: noise[rows])
-        losses.append(gmvae(x[rows], q[rows], z[rows], Gaussian(likelihood.mean[rows], 0.7)).loss)
+        losses.append(gmvae(Batch(x[rows], q[rows], z[rows], Gaussian(likelihood.mean[rows], 0.7))).loss)
     torch.testing.assert_close(*losses)
 
 
 def test_gradients_reach_every_weight():
     gmvae = module()
-    gmvae(*batch(), generator=generator()).loss.backward()
+    gmvae(Batch(*batch(), generator=generator())).loss.backward()
     assert all(float(parameter.grad.abs().sum()) > 0 for parameter in gmvae.parameters())
 
 
@@ -192,7 +192,7 @@ def test_far_codes_stay_finite_in_float32():
     x = torch.randn(4, FEATURES, generator=generator())
     mu = torch.tensor([-1e4, -3.0, 3.0, 1e4])[:, None].expand(4, D_Z).clone().requires_grad_()
     q = Posterior(mu, torch.full_like(mu, 1e-3))
-    terms = gmvae(x, q, q.sample(torch.ones(4, D_Z)), Gaussian(torch.zeros_like(x), 1.0), generator=generator())
+    terms = gmvae(Batch(x, q, q.sample(torch.ones(4, D_Z)), Gaussian(torch.zeros_like(x), 1.0), generator=generator()))
     terms.loss.backward()
     assert bool(terms.loss.isfinite())
     assert all(bool(p.grad.isfinite().all()) for p in (mu, *gmvae.parameters()))
@@ -233,7 +233,7 @@ def test_cells_of_a_table_reach_q_of_w_as_features():
     with seeded(0):
         gmvae = make_objective(SPEC).build(table.seen_shape, D_Z)
     q = Posterior(torch.zeros(4, D_Z), torch.ones(4, D_Z))
-    details = gmvae(x, q, q.mu, table(torch.zeros(4, table.layout.size)), generator=generator()).details
+    details = gmvae(Batch(x, q, q.mu, table(torch.zeros(4, table.layout.size)), generator=generator())).details
     assert details["w_prior"] < 5  # with raw cells: hundreds of nats
     missing, zero = gmvae.encode_w(table.seen(x)).mu[2:]
     assert not torch.equal(missing, zero)

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from wiseale.likelihoods import Gaussian
-from wiseale.objectives import make_objective
+from wiseale.objectives import Batch, make_objective
 from wiseale.posterior import Posterior
 
 
@@ -12,7 +12,7 @@ def loss(spec):
     mu, raw, epsilon = torch.randn(3, 12, 3, generator=g, dtype=torch.float64)
     posterior = Posterior(mu, raw.exp())
     terms = make_objective(spec)(
-        x, posterior, posterior.sample(epsilon), Gaussian(x_hat, 0.5), generator=torch.Generator().manual_seed(1)
+        Batch(x, posterior, posterior.sample(epsilon), Gaussian(x_hat, 0.5), generator=torch.Generator().manual_seed(1))
     )
     return float(terms.loss)
 

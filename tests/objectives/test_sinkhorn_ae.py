@@ -4,14 +4,14 @@ from tests.objectives.shifted_codes import assert_moved_onto_the_prior, train_sh
 
 from wiseale.divergences.samples import sinkhorn_cost, sinkhorn_divergence
 from wiseale.likelihoods import Gaussian
-from wiseale.objectives import make_objective
-from wiseale.posterior import PointPosterior
+from wiseale.objectives import Batch, make_objective
+from wiseale.posterior import Posterior
 
 
 def prior_of(spec, z, seed=0):
     x = torch.zeros(len(z), 2)
     called = make_objective(spec)
-    return called(x, PointPosterior(z), z, Gaussian(x, 1.0), generator=torch.Generator().manual_seed(seed)).prior
+    return called(Batch(x, Posterior(z), z, Gaussian(x, 1.0), generator=torch.Generator().manual_seed(seed))).prior
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,10 @@ from torch.nn import functional as F
 
 from wiseale.likelihoods import Gaussian
 from wiseale.networks.model import seeded
-from wiseale.objectives import make_objective
+from wiseale.objectives import Batch, make_objective
 from wiseale.objectives.critic import Critic
 from wiseale.objectives.terms import Adversarial
-from wiseale.posterior import PointPosterior
+from wiseale.posterior import Posterior
 
 
 def build(spec, latent_dim=3):
@@ -23,7 +23,7 @@ def codes(m=9, d=3, seed=0):
 
 def test_losses_are_the_cross_entropies_of_the_definition():
     called, z, x = build("wae_gan:prior_weight=7,gradient_penalty=0"), codes(), torch.zeros(9, 4)
-    terms = called(x, PointPosterior(z), z, Gaussian(x, 1.0))
+    terms = called(Batch(x, Posterior(z), z, Gaussian(x, 1.0)))
     logit, one, zero = called.critic(z), torch.ones(9), torch.zeros(9)
     torch.testing.assert_close(terms.prior, F.binary_cross_entropy_with_logits(logit, one))
     assert terms.weight == 7.0

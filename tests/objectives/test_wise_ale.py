@@ -1,13 +1,13 @@
-"""WiSE-ALE over the batch, against the paper's formula written out; where a bank is refused."""
+"""WiSE-ALE against the paper's formula written out, and against the one page of the method."""
 
 import numpy as np
 import pytest
 import torch
 from scipy import special, stats
 
-from wiseale.errors import ConfigError
-from wiseale.likelihoods import Bernoulli
-from wiseale.objectives import make_objective
+from wiseale.likelihoods import Bernoulli, Gaussian
+from wiseale.method import kl_upper_bound, log_mean_overlap, wise_ale_loss
+from wiseale.objectives import Batch, make_objective
 from wiseale.posterior import Posterior
 
 
@@ -39,7 +39,7 @@ def test_the_papers_objective_written_out():
     bound = first + (sigma**2 + mu**2 + np.log(2 * np.pi)).sum() / (2 * m)
     q = Posterior(torch.tensor(mu), torch.tensor(sigma))
     objective = make_objective("wise_ale:prior_weight=paper")
-    terms = objective(torch.tensor(x), q, q.sample(torch.tensor(epsilon)), Bernoulli(torch.tensor(logits)))
+    terms = objective(Batch(torch.tensor(x), q, q.sample(torch.tensor(epsilon)), Bernoulli(torch.tensor(logits))))
     assert float(terms.loss) == pytest.approx(-(log_likelihood - bound) / m, rel=1e-10)
 
 
@@ -50,24 +50,20 @@ def test_monte_carlo_is_taken_at_the_given_codes():
     expected = (log_q - stats.norm.logpdf(z).sum(-1)).mean()
     q = Posterior(torch.tensor(mu), torch.tensor(sigma))
     terms = make_objective("wise_ale:estimator=mc")(
-        torch.tensor(x), q, q.sample(torch.tensor(epsilon)), Bernoulli(torch.tensor(logits))
+        Batch(torch.tensor(x), q, q.sample(torch.tensor(epsilon)), Bernoulli(torch.tensor(logits)))
     )
     assert float(terms.prior) == pytest.approx(expected, rel=1e-10)
 
 
-def test_a_bank_needs_a_weight_that_does_not_depend_on_the_batch():
-    assert make_objective("wise_ale:aggregate=bank,prior_weight=1/N").effective_weight(64, 1000) == 1 / 1000
-    with pytest.raises(ConfigError, match=r"prior_weight 'paper' has no meaning for a bank.*give a number"):
-        make_objective("wise_ale", aggregate="bank", prior_weight="paper")
-
-
-def test_a_bank_smaller_than_the_batch_is_refused_before_training():
-    with pytest.raises(ConfigError, match="bank_size must be at least the batch size, got 32 for batches of 64"):
-        make_objective("wise_ale:aggregate=bank,bank_size=32").at_scale(64, 1000)
-
-
-def test_settings_without_a_memory_cannot_be_called():
-    objective = make_objective("wise_ale:aggregate=bank")
-    q = Posterior(torch.zeros(2, 1), torch.ones(2, 1))
-    with pytest.raises(ConfigError, match="build"):
-        objective(torch.zeros(2, 1), q, q.mu, Bernoulli(torch.zeros(2, 1)))
+@pytest.mark.parametrize("m", [7, 64])
+def test_the_loss_is_the_one_page(m):
+    """The formulas of wiseale.method, whatever path the objective takes: 64 posteriors in float32 are summed in C."""
+    g = torch.Generator().manual_seed(m)
+    x, x_hat, mu, raw, epsilon = torch.randn(5, m, 3, generator=g)
+    q = Posterior(mu, raw.exp())
+    likelihood = Gaussian(x_hat, 1.0)
+    ours = make_objective("wise_ale:prior_weight=0.7")(Batch(x, q, q.sample(epsilon), likelihood)).loss
+    exact = Posterior(mu.double(), raw.exp().double())
+    bound = kl_upper_bound(exact, log_mean_overlap(exact))
+    theirs = wise_ale_loss(likelihood.log_prob(x).double(), bound, 0.7)
+    torch.testing.assert_close(ours.double(), theirs, rtol=1e-5, atol=1e-5)

@@ -3,27 +3,22 @@
 import sys
 from dataclasses import replace
 from pathlib import Path
-from unittest import mock
 
 import numpy as np
 import torch
 from safetensors.torch import save_file
 from tests.journals import MemoryJournal
-from tests.objectives.specs import SPECS as ALL_SPECS
-from tests.objectives.specs import small
+from tests.objectives.specs import SPECS, small
 
 from wiseale.config import TrainConfig
 from wiseale.data.dataset import Dataset, Preset, Rows
-from wiseale.objectives import shared_bound
-from wiseale.processes.collectives import gather, split_batch
+from wiseale.processes.collectives import gather
 from wiseale.processes.group import process_group
 from wiseale.processes.world import ALONE, from_environment
 from wiseale.training.loop import fit
 from wiseale.training.plan import resolve
 from wiseale.training.setup import Work
 
-SPECS = [*ALL_SPECS, "wise_ale:aggregate=bank,bank_size=12"]  # this bank wraps around in the second step
-SHARED = ["wise_ale", "wise_ale:estimator=bhattacharyya", "wise_ale:estimator=tightest", "wise_ale_exact"]
 WITH_BATCH_NORM = "paper_celeba:width=0.02"
 CONFIG = TrainConfig(data="X", network="mlp:hidden=12", latent_dim=2, batch_size=8, max_epochs=1, held_out=0.5)
 
@@ -56,7 +51,7 @@ def train(spec, world, batch_size=CONFIG.batch_size):
     work.learner.modules.double()
     found = {}
     for name, optimizer in work.learner.optimizers.items():
-        optimizer.advance = recorded(optimizer, found, name)
+        optimizer.step_at = recorded(optimizer, found, name)
     journal = MemoryJournal()
     assert fit(work.learner, Doubled(work.train), Doubled(work.held_out), work.plan, journal, world)
     (record,) = journal.records
@@ -68,14 +63,14 @@ def train(spec, world, batch_size=CONFIG.batch_size):
 
 def recorded(optimizer, found, name):
     """The optimiser's step, which keeps the gradients that it is about to use."""
-    advance = optimizer.advance
+    step_at = optimizer.step_at
 
-    def keep_and_advance(lr):
+    def keep_and_step(lr):
         step = sum(key.startswith(f"gradient {name}") for key in found)
         found[f"gradient {name} {step}"] = torch.cat([p.grad.flatten() for p in optimizer.parameters]).clone()
-        advance(lr)
+        step_at(lr)
 
-    return keep_and_advance
+    return keep_and_step
 
 
 def train_all(world=ALONE, specs=(*SPECS, WITH_BATCH_NORM)):
@@ -85,23 +80,11 @@ def train_all(world=ALONE, specs=(*SPECS, WITH_BATCH_NORM)):
     return found
 
 
-def train_shared(world):
-    """Systems with a bound whose rows are shared even in a small batch, and how many exchanges each made."""
-    found = {}
-    for spec in SHARED:
-        exchange = mock.Mock(side_effect=gather)
-        with mock.patch.multiple(shared_bound, LEAST_PAIRS_SAVED=0, gather=exchange):
-            found |= train(spec, world)
-        found[f"{spec}|exchanges"] = torch.tensor(exchange.call_count)
-    return {f"shared {name}": value for name, value in found.items()}
-
-
 def gathered(world):
-    """Everyone's rows, and the gradient of a loss that differs between ranks."""
+    """Everyone's rows, and this rank's gradient of a loss that all ranks compute alike."""
     rows = (torch.arange(6.0).view(3, 2) + 10 * world.rank).requires_grad_()
-    with split_batch(world):
-        everyone = gather(rows)
-    ((world.rank + 1) * everyone.square()).sum().backward()
+    everyone = gather(rows, world)
+    everyone.square().sum().backward()
     return {"rows": everyone.detach(), "gradient": rows.grad}
 
 
@@ -112,9 +95,5 @@ if __name__ == "__main__":
         if len(sys.argv) > 2:  # one system and its batch size
             found = train(sys.argv[2], here, int(sys.argv[3]))
         else:
-            found = (
-                train_all(here)
-                | train_shared(here)
-                | {f"gather|{name}": value for name, value in gathered(here).items()}
-            )
+            found = train_all(here) | {f"gather|{name}": value for name, value in gathered(here).items()}
         save_file(found, Path(sys.argv[1]) / f"{here.rank}.safetensors")

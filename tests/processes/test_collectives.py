@@ -9,16 +9,15 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file
-from tests.processes.rank_gradients import SHARED, SPECS, WITH_BATCH_NORM, train_all
+from tests.objectives.specs import SPECS
+from tests.processes.rank_gradients import WITH_BATCH_NORM, train_all
 
 from wiseale.config import SettingError, TrainConfig
 from wiseale.errors import ConfigError
 from wiseale.objectives import make_objective
-from wiseale.objectives.shared_bound import shared_rows
 from wiseale.objectives.terms import Adversarial
 from wiseale.platform.machine import loopback_interface
-from wiseale.posterior import Posterior
-from wiseale.processes.collectives import draw_rows, gather, split_batch
+from wiseale.processes.collectives import gather
 from wiseale.processes.world import ALONE, STORE, World, from_environment
 
 ROOT = Path(__file__).parents[2]
@@ -72,7 +71,7 @@ def of(found, spec):
 
 @pytest.mark.parametrize("spec", SPECS)
 def test_the_gradient_of_two_ranks_is_that_of_one_process(spec, ranks, alone):
-    """The largest relative error of any step, in float64; three steps, so that a bank is shared too."""
+    """The largest relative error of any step, in float64; three steps."""
     expected, found = of(alone, spec), of(ranks[0], spec)
     gradients = [name for name in expected if name.startswith("gradient")]
     called = make_objective(spec).build((5,), 2)
@@ -80,26 +79,6 @@ def test_the_gradient_of_two_ranks_is_that_of_one_process(spec, ranks, alone):
     assert len(gradients) == 3 * turns
     for name in gradients:
         assert float((found[name] - expected[name]).norm() / expected[name].norm()) < tolerance(name), name
-
-
-@pytest.mark.parametrize("spec", SHARED)
-def test_a_bound_whose_rows_are_shared_has_the_gradient_of_one_process(spec, ranks, alone):
-    """Three steps with one exchange of sums per bound; every term of the epoch and the weights at its end, too."""
-    expected, found = of(alone, spec), of(ranks[0], f"shared {spec}")
-    assert found.pop("exchanges") == (6 if "tightest" in spec else 3)
-    assert expected.keys() == found.keys()
-    for name in expected:
-        difference = found[name].double() - expected[name].double()
-        allowed = tolerance(name) if name.startswith("gradient") else 1e-6
-        assert float(difference.norm()) <= allowed * float(expected[name].double().norm()), name
-
-
-def test_rows_are_shared_where_that_spares_enough_pairs():
-    posterior = Posterior(torch.zeros(512, 2), torch.ones(512, 2))
-    assert shared_rows(posterior) is None
-    with split_batch(World(rank=1, size=2)):
-        assert shared_rows(posterior).part == slice(256, 512)
-        assert shared_rows(posterior[:64]) is None
 
 
 @pytest.mark.parametrize("spec", SPECS)
@@ -110,7 +89,7 @@ def test_terms_are_those_of_one_process(spec, ranks, alone):
     assert expected.keys() == found.keys()
 
 
-@pytest.mark.parametrize("spec", [*SPECS, *(f"shared {spec}" for spec in SHARED), WITH_BATCH_NORM])
+@pytest.mark.parametrize("spec", [*SPECS, WITH_BATCH_NORM])
 def test_ranks_stay_the_same_to_the_last_bit(spec, ranks):
     first, second = (of(found, spec) for found in ranks)
     assert first
@@ -124,23 +103,17 @@ def test_batch_normalisation_sees_each_ranks_own_rows(ranks):
     assert float((found[name] - expected[name]).norm() / expected[name].norm()) > 1e-3
 
 
-def test_gathered_rows_have_the_sum_of_all_gradients(ranks):
-    """Rank r's loss is (r + 1)·Σ x², so each row's gradient is (1 + 2)·2x."""
+def test_gathered_rows_have_a_gradient_for_ddp_to_average(ranks):
+    """The loss is Σ x² on both ranks: each row's gradient is 2x, times 2 because DDP divides by the number of ranks."""
     for rank, found in enumerate(ranks):
         rows = torch.arange(6.0).view(3, 2)
         assert torch.equal(found["gather|rows"], torch.cat((rows, rows + 10)))
-        assert torch.equal(found["gather|gradient"], 6 * (rows + 10 * rank))
+        assert torch.equal(found["gather|gradient"], 4 * (rows + 10 * rank))
 
 
 def test_one_process_has_whole_batches():
     x = torch.randn(4, 2)
-    assert gather(x) is x
-    drawn = []
-    with split_batch(World(rank=1, size=2)):
-        rows = draw_rows(3, lambda n: drawn.append(n) or torch.arange(n))
-    assert drawn == [6]
-    assert rows.tolist() == [3, 4, 5]
-    assert draw_rows(3, torch.arange).tolist() == [0, 1, 2]
+    assert gather(x, ALONE) is x
 
 
 def test_parts_cover_a_batch_in_order():

@@ -62,7 +62,7 @@ def same(left, right):
     return all(torch.equal(a, b) for a, b in zip(state(left), state(right), strict=True))
 
 
-@pytest.mark.parametrize("objective", [*SPECS, "wise_ale:aggregate=bank,estimator=tightest,bank_size=30"])
+@pytest.mark.parametrize("objective", SPECS)
 def test_interrupted_and_continued_equals_uninterrupted(objective, tmp_path):
     """Stopped at the start and the end of the first of three epochs of 6 steps, in the second and in the last."""
     objective = small(objective)

@@ -140,7 +140,7 @@ def _exact_and_bounds(posterior: Posterior) -> Tensor:
 
 def _mean_square_ratio(dataset: Posterior) -> float:
     """mean_i ∫ q_i² / q_D dz = 1 + mean_i χ²(q_i ‖ q_D) for a 1-D dataset with one sigma, by the trapezium rule."""
-    sigma = float(dataset.sigma[0, 0])
+    sigma = float(dataset.scale[0, 0])
     reach = float(dataset.mu.max()) + 9 * sigma
     step = sigma / 8
     z = torch.arange(-reach, reach + step, step, dtype=torch.float64)

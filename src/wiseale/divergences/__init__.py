@@ -5,17 +5,16 @@ closed form; it is bounded above and below by means over pairs of posteriors, an
 
     max(0, kl_aggregate_lower_bound) ≤ KL = E[kl_aggregate_mc] ≤ kl_aggregate_upper_bound("tightest")
 
-Where to read: :mod:`~wiseale.divergences.aggregate` has the divergences from the prior,
-:mod:`~wiseale.divergences.pairwise` the closed forms between two posteriors, :mod:`~wiseale.divergences.bank` the
-aggregate of a bank of past posteriors, :mod:`~wiseale.divergences.samples` distances between samples of codes (MMD,
-Sinkhorn). The mean over pairs also exists in faster forms (:mod:`~wiseale.divergences.tiled`,
-:mod:`~wiseale.divergences.streaming`, :mod:`wiseale.kernels.pairs`), each tested against the closed forms. No form
-expands squares of differences into products, which cancels in float32, nor needs memory O(M²·d_z) for large M.
+Where to read: :mod:`wiseale.method` derives the paper's bound; :mod:`~wiseale.divergences.aggregate` has the
+divergences from the prior, :mod:`~wiseale.divergences.pairwise` the closed forms between two posteriors,
+:mod:`~wiseale.divergences.samples` distances between samples of codes (MMD, Sinkhorn). The mean over pairs also exists
+in two faster forms: in C with its gradient (:mod:`wiseale.kernels.pairs`), and for evaluation without a gradient
+(:mod:`~wiseale.divergences.streaming`). Both are tested against the closed forms. No form expands squares of
+differences into products, which cancels in float32, nor needs memory O(M²·d_z) for large M.
 """
 
 from wiseale.divergences.aggregate import (
     UpperBound,
-    cross_entropy_prior,
     kl_aggregate_lower_bound,
     kl_aggregate_mc,
     kl_aggregate_upper_bound,
@@ -23,8 +22,8 @@ from wiseale.divergences.aggregate import (
     log_aggregate,
     log_aggregate_marginals,
 )
-from wiseale.divergences.bank import kl_bank_mc, kl_bank_upper_bound, log_mean_bank
-from wiseale.divergences.pairwise import PairwiseBound, bhattacharyya_distance, kl_pairwise, log_overlap
+from wiseale.divergences.pairwise import PairwiseBound, bhattacharyya_distance, kl_pairwise
+from wiseale.method import cross_entropy_prior, log_overlap
 
 __all__ = [
     "PairwiseBound",
@@ -34,12 +33,9 @@ __all__ = [
     "kl_aggregate_lower_bound",
     "kl_aggregate_mc",
     "kl_aggregate_upper_bound",
-    "kl_bank_mc",
-    "kl_bank_upper_bound",
     "kl_pairwise",
     "kl_posterior_prior",
     "log_aggregate",
     "log_aggregate_marginals",
-    "log_mean_bank",
     "log_overlap",
 ]

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Literal
 
 import torch
 from torch import Tensor
-from torch.utils.checkpoint import checkpoint
 
-from wiseale.divergences.pairwise import KERNELS, PairwiseBound, facing, kl_pairwise, log_mean_pairs
+from wiseale.divergences.pairwise import KERNELS, PairwiseBound, in_blocks, kl_pairwise, log_mean_pairs, log_mean_rows
 from wiseale.divergences.streaming import log_sum_density, log_sum_kl, streams
-from wiseale.posterior import LOG_2PI, Posterior, SharedRows
+from wiseale.method import cross_entropy_prior, facing, kl_upper_bound
+from wiseale.posterior import LOG_2PI, Posterior
 from wiseale.priors import StandardNormal
 
 UpperBound = Literal["jensen", "bhattacharyya", "tightest"]
-
-_BLOCK_ENTRIES = 1 << 20  # numbers in one (d_z, rows, M) intermediate: 4 MB in float32
 
 
 def kl_posterior_prior(posterior: Posterior) -> Tensor:
@@ -30,27 +27,11 @@ def kl_posterior_prior(posterior: Posterior) -> Tensor:
     >>> kl_posterior_prior(Posterior(torch.tensor([[0.0], [1.0]]), torch.ones(2, 1)))
     tensor([0.0000, 0.5000])
     """
-    mu, sigma = posterior.mu, posterior.sigma
+    mu, sigma = posterior.mu, posterior.scale
     return (0.5 * (mu.square() + sigma.square() - 1) - sigma.log()).sum(-1)
 
 
-def cross_entropy_prior(posterior: Posterior) -> Tensor:
-    """Cross-entropy of the aggregate posterior and the prior, −E_{q(z|B_M)}[log p(z)]: the second sum of eq:KL-UB.
-
-    It is (1/2M) Σ_i Σ_k [ σ_ik² + μ_ik² + log 2π ].
-
-    Shape (), nats.
-
-    >>> cross_entropy_prior(Posterior(torch.zeros(4, 1), torch.ones(4, 1)))
-    tensor(1.4189)
-    """
-    squares = posterior.mu.square() + posterior.sigma.square()
-    return squares.sum() * (0.5 / len(posterior)) + 0.5 * posterior.latent_dim * LOG_2PI
-
-
-def kl_aggregate_upper_bound(
-    posterior: Posterior, estimator: UpperBound = "jensen", shared: SharedRows | None = None
-) -> Tensor:
+def kl_aggregate_upper_bound(posterior: Posterior, estimator: UpperBound = "jensen") -> Tensor:
     """An analytic upper bound on D_KL[q(z|B_M) ‖ N(0, I)].
 
     ``"jensen"`` is the paper's (eq:KL-UB), (1/M) Σ_i log (1/M) Σ_j ∫ q_i q_j dz + :func:`cross_entropy_prior`.
@@ -58,10 +39,7 @@ def kl_aggregate_upper_bound(
     it is never above the mean of :func:`kl_posterior_prior`. ``"tightest"`` is the smaller of the two, as neither
     dominates.
 
-    With ``shared``, ranks that hold the same posteriors compute the sums of a part of the rows each and exchange them:
-    M numbers. The value is the same on every rank; the gradient is right for the rank's own part of the rows.
-
-    Shape (), nats; differentiable at least once.
+    Shape (), nats.
 
     >>> q = Posterior(torch.tensor([[-1.0], [1.0]]), torch.ones(2, 1))
     >>> kl_aggregate_upper_bound(q), kl_aggregate_upper_bound(q, "bhattacharyya")
@@ -69,18 +47,13 @@ def kl_aggregate_upper_bound(
     """
     if estimator == "tightest":
         bounds: tuple[PairwiseBound, ...] = ("jensen", "bhattacharyya")
-        return torch.minimum(*(kl_aggregate_upper_bound(posterior, bound, shared) for bound in bounds))
+        return torch.minimum(*(kl_aggregate_upper_bound(posterior, bound) for bound in bounds))
     if estimator not in KERNELS:
         raise ValueError(f"estimator must be 'jensen', 'bhattacharyya' or 'tightest', got {estimator!r}")
-    return upper_bound_from_log_means(posterior, log_mean_pairs(posterior, KERNELS[estimator], shared), estimator)
-
-
-def upper_bound_from_log_means(posterior: Posterior, log_means: Tensor, estimator: PairwiseBound) -> Tensor:
-    """The upper bound, (), from log (1/M) Σ_j o_ij of every i, (M,): o is ∫ q_i q_j dz or ∫ √(q_i q_j) dz."""
-    negative_entropy = log_means.mean()
-    if estimator == "bhattacharyya":
-        negative_entropy = negative_entropy - posterior.entropy().mean()
-    return negative_entropy + cross_entropy_prior(posterior)
+    log_means = log_mean_pairs(posterior, KERNELS[estimator])
+    if estimator == "jensen":
+        return kl_upper_bound(posterior, log_means)
+    return log_means.mean() - posterior.entropy().mean() + cross_entropy_prior(posterior)
 
 
 def kl_aggregate_lower_bound(posterior: Posterior) -> Tensor:
@@ -93,8 +66,7 @@ def kl_aggregate_lower_bound(posterior: Posterior) -> Tensor:
     >>> kl_aggregate_lower_bound(Posterior(torch.tensor([[-1.0], [1.0]]), torch.ones(2, 1)))
     tensor(-0.0662)
     """
-    negative_entropy = _log_mean_kl(posterior).mean() - posterior.entropy().mean()
-    return negative_entropy + cross_entropy_prior(posterior)
+    return _log_mean_kl(posterior).mean() - posterior.entropy().mean() + cross_entropy_prior(posterior)
 
 
 def kl_aggregate_mc(
@@ -118,7 +90,7 @@ def kl_aggregate_mc(
     prior = StandardNormal(posterior.latent_dim)
     values = []
     for _ in range(n):
-        centre, offset = (mu, posterior.sigma * _noise_like(mu, generator)) if z is None else (z, torch.zeros_like(z))
+        centre, offset = (mu, posterior.scale * _noise_like(mu, generator)) if z is None else (z, torch.zeros_like(z))
         log_q = _log_aggregate(posterior, centre, offset)
         values.append((log_q - prior.log_prob(centre + offset)).mean())
     return torch.stack(values).mean()
@@ -144,52 +116,34 @@ def log_aggregate_marginals(posterior: Posterior, z: Tensor) -> Tensor:
     tensor([[-0.9189, -1.4189]])
     """
 
-    def rows(z: Tensor, everyone: Posterior) -> Tensor:
-        standardised = (z[:, None] - everyone.mu) / everyone.sigma
-        log_q = -0.5 * (standardised.square() + LOG_2PI) - everyone.sigma.log()
-        return log_q.logsumexp(1) - math.log(len(everyone))
+    def rows(z: Tensor) -> Tensor:
+        standardised = (z[:, None] - posterior.mu) / posterior.scale
+        log_q = -0.5 * (standardised.square() + LOG_2PI) - posterior.scale.log()
+        return log_q.logsumexp(1) - math.log(len(posterior))
 
-    return _in_blocks(rows, z, posterior)
+    return in_blocks(rows, posterior, z)
 
 
 def _log_aggregate(posterior: Posterior, centre: Tensor, offset: Tensor) -> Tensor:
-    """log q(z|B_M) at z = centre + offset, (K,)."""
-    if streams(len(centre) * len(posterior), centre, offset, posterior.mu, posterior.sigma):
+    """log q(z|B_M) at z = centre + offset, (K,); centre − μ is taken first, as it loses no digits."""
+    if streams(len(centre) * len(posterior), centre, offset, posterior.mu, posterior.scale):
         return (log_sum_density(centre, offset, posterior) - math.log(len(posterior))).to(centre.dtype)
-    return _in_blocks(_log_mixture, torch.stack((centre, offset), 1), posterior)
 
+    def rows(centre: Tensor, offset: Tensor) -> Tensor:
+        at, mu = facing(centre, posterior.mu)
+        moved, sigma = facing(offset, posterior.scale)
+        squares = ((at - mu + moved) / sigma).square().sum(0)
+        log_q = -0.5 * (squares + posterior.latent_dim * LOG_2PI) - posterior.scale.log().sum(-1)
+        return log_q.logsumexp(-1) - math.log(len(posterior))
 
-def _log_mixture(rows: Tensor, posterior: Posterior) -> Tensor:
-    """log q(z|B_M) at z = centre + offset, rows (K, 2, d_z); centre − μ is taken first, as it loses no digits."""
-    centre, offset = rows.unbind(1)
-    at, mu = facing(centre, posterior.mu)
-    moved, sigma = facing(offset, posterior.sigma)
-    squares = ((at - mu + moved) / sigma).square().sum(0)
-    log_q = -0.5 * (squares + posterior.latent_dim * LOG_2PI) - posterior.sigma.log().sum(-1)
-    return log_q.logsumexp(-1) - math.log(len(posterior))
+    return in_blocks(rows, posterior, centre, offset)
 
 
 def _log_mean_kl(posterior: Posterior) -> Tensor:
     """log (1/M) Σ_j exp(−D_KL[q_i ‖ q_j]) for every i, (M,)."""
-    if streams(len(posterior) ** 2, posterior.mu, posterior.sigma):
+    if streams(len(posterior) ** 2, posterior.mu, posterior.scale):
         return (log_sum_kl(posterior) - math.log(len(posterior))).to(posterior.mu.dtype)
-
-    def rows(mu_sigma: Tensor, everyone: Posterior) -> Tensor:
-        left = Posterior(*mu_sigma.unbind(1))
-        return (-kl_pairwise(left, everyone)).logsumexp(-1) - math.log(len(everyone))
-
-    return _in_blocks(rows, torch.stack((posterior.mu, posterior.sigma), 1), posterior)
-
-
-def _in_blocks(function: Callable[[Tensor, Posterior], Tensor], rows: Tensor, posterior: Posterior) -> Tensor:
-    """Apply a function of (rows, posterior) to blocks of rows; several blocks are recomputed in the backward pass."""
-    size = max(1, _BLOCK_ENTRIES // max(1, posterior.mu.numel()))
-    if len(rows) <= size:
-        return function(rows, posterior)
-    blocks = torch.split(rows, size)
-    if not torch.is_grad_enabled():  # a checkpoint would keep its block alive for a backward pass that never comes
-        return torch.cat([function(block, posterior) for block in blocks])
-    return torch.cat([checkpoint(function, block, posterior, use_reentrant=False) for block in blocks])
+    return log_mean_rows(posterior, lambda left, right: -kl_pairwise(left, right))
 
 
 def _noise_like(like: Tensor, generator: torch.Generator | None) -> Tensor:

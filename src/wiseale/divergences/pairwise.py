@@ -1,9 +1,4 @@
-"""Closed forms between pairs of posteriors, and the mean over all pairs of a batch that the aggregate bounds need.
-
-The formulas here are what runs on small batches, under torch's own differentiation, and what the three fast paths are
-tested against: C (:mod:`wiseale.kernels.pairs`), tiles with an analytic gradient (:mod:`wiseale.divergences.tiled`) and
-streaming without a gradient (:mod:`wiseale.divergences.streaming`).
-"""
+"""Closed forms between pairs of posteriors, and the mean over all pairs of a batch that the aggregate bounds need."""
 
 from __future__ import annotations
 
@@ -12,34 +7,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
+import torch
 from torch import Tensor
+from torch.utils.checkpoint import checkpoint
 
-from wiseale.divergences import tiled
 from wiseale.divergences.streaming import log_sum_symmetric, streams
 from wiseale.kernels import derivatives, pairs
-from wiseale.posterior import LOG_2PI, Posterior, SharedRows
+from wiseale.method import facing, log_overlap
+from wiseale.posterior import LOG_2PI, Posterior
 
 PairwiseBound = Literal["jensen", "bhattacharyya"]
 """The upper bounds that are a mean over pairs."""
 
-_READABLE_ENTRIES = 1 << 15  # M²·d_z up to which the formula itself is as fast as tiles
-
-
-def log_overlap(left: Posterior, right: Posterior) -> Tensor:
-    """Log overlap of every pair of posteriors: log ∫ q_i(z) q_j(z) dz.
-
-    It is −½ Σ_k [ log 2π v_k + (μ_ik − μ_jk)²/v_k ] with v_k = σ_ik² + σ_jk²: log Π_k A^(−1/2)·B of eq:KL-UB.
-
-    Shape (len(left), len(right)), nats.
-
-    >>> import torch
-    >>> q = Posterior(torch.tensor([[0.0], [2.0]]), torch.ones(2, 1))
-    >>> log_overlap(q, q)
-    tensor([[-1.2655, -2.2655],
-            [-2.2655, -1.2655]])
-    """
-    variance, square = _variances_and_squares(left, right)
-    return -0.5 * ((square / variance + variance.log()).sum(0) + left.latent_dim * LOG_2PI)
+BLOCK_ENTRIES = 1 << 20  # numbers in one (d_z, rows, M) intermediate: 4 MB in float32
 
 
 def bhattacharyya_distance(left: Posterior, right: Posterior) -> Tensor:
@@ -49,15 +29,16 @@ def bhattacharyya_distance(left: Posterior, right: Posterior) -> Tensor:
 
     Shape (len(left), len(right)), nats; 0 where both are equal.
 
-    >>> import torch
     >>> q = Posterior(torch.tensor([[0.0], [2.0]]), torch.ones(2, 1))
     >>> bhattacharyya_distance(q, q)
     tensor([[0.0000, 0.5000],
             [0.5000, 0.0000]])
     """
-    variance, square = _variances_and_squares(left, right)
-    log_sigmas = 0.5 * (left.sigma.log().sum(-1)[:, None] + right.sigma.log().sum(-1))
-    return (0.25 * square / variance + 0.5 * (0.5 * variance).log()).sum(0) - log_sigmas
+    mu_i, mu_j = facing(left.mu, right.mu)
+    sigma_i, sigma_j = facing(left.scale, right.scale)
+    v = sigma_i.square() + sigma_j.square()
+    log_sigmas = 0.5 * (left.scale.log().sum(-1)[:, None] + right.scale.log().sum(-1))
+    return (0.25 * (mu_i - mu_j).square() / v + 0.5 * (0.5 * v).log()).sum(0) - log_sigmas
 
 
 def kl_pairwise(left: Posterior, right: Posterior) -> Tensor:
@@ -67,15 +48,14 @@ def kl_pairwise(left: Posterior, right: Posterior) -> Tensor:
 
     Shape (len(left), len(right)), nats.
 
-    >>> import torch
     >>> q = Posterior(torch.zeros(2, 1), torch.tensor([[1.0], [2.0]]))
     >>> kl_pairwise(q, q)
     tensor([[0.0000, 0.3181],
             [0.8069, 0.0000]])
     """
     mu_i, mu_j = facing(left.mu, right.mu)
-    sigma_i, sigma_j = facing(left.sigma, right.sigma)
-    log_ratio = right.sigma.log().sum(-1) - left.sigma.log().sum(-1)[:, None]
+    sigma_i, sigma_j = facing(left.scale, right.scale)
+    log_ratio = right.scale.log().sum(-1) - left.scale.log().sum(-1)[:, None]
     squares = ((mu_i - mu_j).square() + sigma_i.square()) / sigma_j.square()
     return 0.5 * (squares.sum(0) - left.latent_dim) + log_ratio
 
@@ -105,41 +85,41 @@ BHATTACHARYYA = PairKernel(
 KERNELS: dict[PairwiseBound, PairKernel] = {"jensen": OVERLAP, "bhattacharyya": BHATTACHARYYA}
 
 
-def log_mean_pairs(posterior: Posterior, kernel: PairKernel, shared: SharedRows | None = None) -> Tensor:
-    """log (1/M) Σ_j exp k(i, j) for every i, (M,), nats: by the fastest path for this size, type and device.
-
-    With ``shared`` only the rows of this rank's part receive a gradient. Without a gradient nothing is shared.
-    """
-    m, d_z = posterior.mu.shape
-    constant = kernel.constant * d_z - math.log(m)
-    if streams(m**2, posterior.mu, posterior.sigma):
+def log_mean_pairs(posterior: Posterior, kernel: PairKernel) -> Tensor:
+    """log (1/M) Σ_j exp k(i, j) for every i, (M,), nats: by the fastest path for this size, type and device."""
+    mu, sigma = posterior.mu, posterior.scale
+    constant = kernel.constant * posterior.latent_dim - math.log(len(posterior))
+    if streams(len(posterior) ** 2, mu, sigma):
         log_sums = log_sum_symmetric(posterior, kernel.quadratic, kernel.own)
         if log_sums is not None:
-            return log_sums.add_(constant).to(posterior.mu.dtype)
+            return log_sums.add_(constant).to(mu.dtype)
 
-    def formula(q: Posterior) -> Tensor:
-        return log_mean_readable(q, kernel)
+    def formula(mu: Tensor, sigma: Tensor) -> Tensor:
+        return log_mean_rows(Posterior(mu, sigma), kernel.formula)
 
-    if pairs.takes(posterior.mu, posterior.sigma):
-        both, coefficients = (posterior.mu, posterior.sigma), (kernel.quadratic, kernel.own, constant)
-        return pairs.log_sum_pairs(*both, *coefficients, shared, formula=formula)
-    if shared is None and (m**2 * d_z <= _READABLE_ENTRIES or derivatives.in_transform()):
-        return formula(posterior)
-    return tiled.log_sum_pairs(posterior, kernel.quadratic, kernel.own, shared=shared, formula=formula) + constant
+    if pairs.takes(mu, sigma):
+        return pairs.log_sum_pairs(mu, sigma, kernel.quadratic, kernel.own, constant, formula=formula)
+    return formula(mu, sigma)
 
 
-def log_mean_readable(posterior: Posterior, kernel: PairKernel) -> Tensor:
-    """log (1/M) Σ_j exp k(i, j) for every i, (M,), nats, from the formula itself: O(M²·d_z) in memory."""
-    return kernel.formula(posterior, posterior).logsumexp(-1) - math.log(len(posterior))
+def log_mean_rows(posterior: Posterior, log_kernel: Callable[[Posterior, Posterior], Tensor]) -> Tensor:
+    """log (1/M) Σ_j exp k(i, j) for every i, (M,), nats, from the formula itself in blocks of rows."""
+
+    def rows(mu: Tensor, sigma: Tensor) -> Tensor:
+        return log_kernel(Posterior(mu, sigma), posterior).logsumexp(1) - math.log(len(posterior))
+
+    return in_blocks(rows, posterior, posterior.mu, posterior.scale)
 
 
-def facing(left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
-    """(d_z, L, 1) and (d_z, 1, R): the innermost axis is the long one, which is what makes these loops fast."""
-    return left.mT.contiguous()[:, :, None], right.mT.contiguous()[:, None]
+def in_blocks(function: Callable[..., Tensor], posterior: Posterior, *rows: Tensor) -> Tensor:
+    """Apply a function that compares rows with all posteriors to blocks of the rows.
 
-
-def _variances_and_squares(left: Posterior, right: Posterior) -> tuple[Tensor, Tensor]:
-    """v_ij,k = σ_ik² + σ_jk² and (μ_ik − μ_jk)², both (d_z, len(left), len(right))."""
-    sigma_i, sigma_j = facing(left.sigma, right.sigma)
-    mu_i, mu_j = facing(left.mu, right.mu)
-    return sigma_i.square() + sigma_j.square(), (mu_i - mu_j).square()
+    Several blocks are computed again in the backward pass: memory is O(block·M·d_z).
+    """
+    size = max(1, BLOCK_ENTRIES // max(1, posterior.mu.numel()))
+    if len(rows[0]) <= size or derivatives.in_transform():
+        return function(*rows)
+    blocks = list(zip(*(torch.split(part, size) for part in rows), strict=True))
+    if not torch.is_grad_enabled():  # a checkpoint would keep its block alive for a backward pass that never comes
+        return torch.cat([function(*block) for block in blocks])
+    return torch.cat([checkpoint(function, *block, use_reentrant=False) for block in blocks])

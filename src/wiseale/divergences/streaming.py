@@ -38,7 +38,7 @@ def log_sum_symmetric(
     range, and no k(i, j) exceeds it by more than ½·d_z·log 2. As k(i, j) = k(j, i), a tile off the diagonal serves both
     ways.
     """
-    log_width = posterior.sigma.double().log()
+    log_width = posterior.scale.double().log()
     log_unit = log_width.mean(0)
     log_width -= log_unit
     if not bool(log_width.abs().amax(0).sum() <= _WIDEST):
@@ -70,7 +70,7 @@ def log_sum_symmetric(
 @torch.no_grad()
 def log_sum_kl(posterior: Posterior, tile: tuple[int, int] = TILE) -> Tensor:
     """log Σ_j exp(−KL(q_i‖q_j)) for every i, float64 (M,)."""
-    mu, sigma = (part.double().mT.contiguous() for part in (posterior.mu, posterior.sigma))
+    mu, sigma = (part.double().mT.contiguous() for part in (posterior.mu, posterior.scale))
     half_precision, variance = 0.5 * sigma.pow(-2), sigma.square()
     log_width = sigma.log().sum(0)
     own = log_width + 0.5 * len(mu)
@@ -93,7 +93,7 @@ def log_sum_density(centre: Tensor, offset: Tensor, posterior: Posterior, tile: 
 
     centre − μ is taken first, as it loses no digits.
     """
-    mu, sigma, at, moved = (part.double().mT.contiguous() for part in (posterior.mu, posterior.sigma, centre, offset))
+    mu, sigma, at, moved = (part.double().mT.contiguous() for part in (posterior.mu, posterior.scale, centre, offset))
     precision = math.sqrt(0.5) / sigma
     constant = -sigma.log().sum(0) - 0.5 * len(mu) * LOG_2PI
     sums = at.new_full(at.shape[1:], -math.inf)

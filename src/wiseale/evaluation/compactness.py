@@ -52,7 +52,7 @@ def jensen_shannon_divergence(at_q: Tensor, at_p: Tensor) -> tuple[float, float]
 
 def mass_covered(q: Posterior, z: Tensor) -> float:
     """Fraction of codes (K, d_z) inside at least one posterior's 95 % ellipsoid."""
-    precision = q.sigma.double().pow(-2)
+    precision = q.scale.double().pow(-2)
     scaled = q.mu.double() * precision
     # Σ_k ((z − mu)/sigma)² as one matrix product; float64 leaves ample room for the cancellation.
     right = torch.cat((precision, -2 * scaled, (q.mu.double() * scaled).sum(1, keepdim=True)), 1).T

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from wiseale.divergences import kl_posterior_prior
 from wiseale.evaluation.case import Case, Draw, Tick
 from wiseale.evaluation.findings import Findings
-from wiseale.objectives.terms import Terms
+from wiseale.objectives.terms import Batch, Terms
 
 NAMES = ("elbo",)
 
@@ -30,7 +30,7 @@ def own_bound(case: Case, prior: nn.Module) -> float:
     draws = case.generator(Draw.OWN_BOUND)
     total = 0.0
     for x, part in encoded.blocks():
-        terms: Terms = prior(x, encoded.posterior[part], z[part], encoded.model.decode(z[part]), generator=draws)
+        terms: Terms = prior(Batch(x, encoded.posterior[part], z[part], encoded.model.decode(z[part]), draws))
         assert terms.elbo is not None  # a prior other than N(0, I) comes with its own bound
         total += float(terms.elbo) * len(x)
     return total / len(encoded.rows)

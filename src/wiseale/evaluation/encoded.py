@@ -16,7 +16,7 @@ from wiseale.data.defaults import check_values
 from wiseale.data.reading import interpret
 from wiseale.models.inference import Codec
 from wiseale.networks.model import Model
-from wiseale.posterior import PointPosterior, Posterior
+from wiseale.posterior import Posterior
 from wiseale.randomness import generator
 from wiseale.runs.rows import Split
 from wiseale.runs.run import Run
@@ -32,7 +32,7 @@ class Encoded:
     Attributes:
         codec: the model with the conversion of rows.
         rows: the rows as they are stored.
-        posterior: q(z|x) of every row; a :class:`~wiseale.posterior.PointPosterior` where the encoder is deterministic.
+        posterior: q(z|x) of every row; without sigma where the encoder is deterministic.
         split: which rows these are: ``"test"``, ``"held out"``, ``"train"`` or ``"all rows"``.
         circular: period of each factor that wraps around.
         unseen: which rows the weights were not learned from, (n,); None where that is all of them.
@@ -49,9 +49,8 @@ class Encoded:
     def of(cls, codec: Codec, rows: Rows, split: str, circular: Mapping[str, float] | None = None) -> Encoded:
         """Encode every row."""
         parts = [codec.posterior(codec.read(rows.x[part], rows.reading)) for part in _blocks(len(rows))]
-        mu = torch.cat([part.mu for part in parts])
-        stochastic = codec.model.stochastic
-        posterior = Posterior(mu, torch.cat([part.sigma for part in parts])) if stochastic else PointPosterior(mu)
+        sigmas = [part.sigma for part in parts if part.sigma is not None]
+        posterior = Posterior(torch.cat([part.mu for part in parts]), torch.cat(sigmas) if sigmas else None)
         return cls(codec, rows, posterior, split, circular or {})
 
     @property

@@ -52,7 +52,7 @@ def importance_weighted_nll(
         epsilon = draw(k)
         z = q.sample(epsilon)
         # From the noise itself: (z − mu)/sigma would lose digits where sigma is small.
-        log_q = -0.5 * (epsilon.square() + LOG_2PI).sum(-1) - q.sigma.log().sum(-1)
+        log_q = -0.5 * (epsilon.square() + LOG_2PI).sum(-1) - q.scale.log().sum(-1)
         log_p = StandardNormal(q.latent_dim).log_prob(z)
         codes = torch.split(z, BATCH)
         log_x = torch.cat([model.decode(c).log_prob(rows) for c, rows in zip(codes, blocks, strict=True)])

@@ -40,7 +40,7 @@ def separation(case: Case, tick: Tick) -> Findings:
 
 def log_responsibility(q: Posterior, epsilon: Tensor) -> Tensor:
     """log q_i(z_i)/Σ_j q_j(z_i) at z_i = mu_i + sigma_i·epsilon_i, nats, (M,), float64."""
-    mu, sigma, epsilon = q.mu.double(), q.sigma.double(), epsilon.double()
+    mu, sigma, epsilon = q.mu.double(), q.scale.double(), epsilon.double()
     standardised = (mu[:, None] - mu + (sigma * epsilon)[:, None]) / sigma
     log_q = -0.5 * standardised.square().sum(-1) - sigma.log().sum(-1)
     return log_q.log_softmax(-1).diagonal()

@@ -47,7 +47,7 @@ def code_spread(case: Case) -> Tensor:
     q = case.encoded.posterior
     variance = q.mu.var(0)
     if case.encoded.model.stochastic:
-        variance = variance + q.sigma.square().mean(0)
+        variance = variance + q.scale.square().mean(0)
     return variance.sqrt()
 
 

@@ -19,7 +19,7 @@ def active_units(case: Case, tick: Tick) -> Findings:
 
 def widths(case: Case, tick: Tick) -> Findings:
     """Fraction of sigma at its floor, and the geometric mean of sigma."""
-    sigma = case.encoded.posterior.sigma.double()
+    sigma = case.encoded.posterior.scale.double()
     return Findings.of(
         {
             "sigma_floor_fraction": float((sigma <= 1.01 * case.encoded.model.sigma_min).double().mean()),

@@ -13,7 +13,6 @@ from wiseale.figures import shown_codes
 from wiseale.figures.decoded import Traversal, Values, as_pixels, image_rows, manifold_grid, reconstructions, traversals
 from wiseale.figures.shown_codes import MAX_UNITS, REACH, traversal_codes, widest_units
 from wiseale.figures.style import Folder, SavedFigure
-from wiseale.posterior import PointPosterior
 from wiseale.randomness import generator
 
 Models = Mapping[str, Encoded]
@@ -85,7 +84,7 @@ def _traversals(folder: Folder, models: Models) -> SavedFigure:
 def traversal(one: Encoded, row: int) -> Traversal:
     """Traversals from the code of one row, see :func:`~wiseale.figures.shown_codes.traversal_codes`."""
     mu = one.posterior.mu.numpy()
-    sigma = None if isinstance(one.posterior, PointPosterior) else one.posterior.sigma.numpy()
+    sigma = None if one.posterior.sigma is None else one.posterior.sigma.numpy()
     units = widest_units(mu, MAX_UNITS)
     steps = STEPS if len(one.model.x_shape) == 3 else 5
     codes = torch.from_numpy(traversal_codes(mu, sigma, mu[row], units, steps))

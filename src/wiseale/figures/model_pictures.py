@@ -84,7 +84,7 @@ def posterior_pictures(folder: Folder, models: Models, all_rows: Models) -> list
         one = (models if enough else all_rows)[name]
         rows = np.arange(BATCH_SHOWN) if enough else spread_rows(len(one.rows), BATCH_SHOWN)
         mu = one.posterior.mu[rows].numpy()
-        codes[name] = (mu, one.posterior.sigma[rows].numpy() if one.model.stochastic else None)
+        codes[name] = (mu, one.posterior.scale[rows].numpy() if one.model.stochastic else None)
     points = "" if all(one.model.stochastic for one in plane.values()) else " A deterministic encoder has means only."
     caption = (
         f"Posteriors of {len(mu)} {'unseen inputs' if enough else 'inputs'}: means, 1- and 2-σ ellipses, over the root "

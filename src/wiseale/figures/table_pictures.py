@@ -106,7 +106,7 @@ def _traversals(folder: Folder, all_rows: Models, x: Table, entries: Sequence[En
 def traversal(one: Encoded, row: int, entries: Sequence[Entry]) -> TableTraversal:
     """Traversals from the code of one row, see :func:`~wiseale.figures.shown_codes.traversal_codes`."""
     mu = one.posterior.mu.numpy()
-    sigma = one.posterior.sigma.numpy() if one.model.stochastic else None
+    sigma = one.posterior.scale.numpy() if one.model.stochastic else None
     units = widest_units(mu, MAX_UNITS)
     codes = torch.from_numpy(traversal_codes(mu, sigma, mu[row], units, _STEPS))
     values = entries_of_codes(one, entries, codes.flatten(0, 1))

@@ -136,7 +136,7 @@ def check(library: ctypes.CDLL) -> None:
     size = 16
     mu, sigma = (ctypes.c_float * size)(*range(size)), (ctypes.c_float * size)(*[math.sqrt(0.5)] * size)
     columns, log_sums = (ctypes.c_float * (3 * size))(), (ctypes.c_float * size)()
-    library.wiseale_log_sum_pairs(mu, sigma, 1, size, 0, size, 0.5, 0.0, columns, None, log_sums, 1)
+    library.wiseale_log_sum_pairs(mu, sigma, 1, size, size, 0.5, 0.0, columns, None, log_sums, 1)
     exact = [math.log(sum(math.exp(-((i - j) ** 2) / 2) for j in range(size))) for i in range(size)]
     results, expected = [*gathered, *log_sums], [0.2, 0.4, *exact]
     if not all(math.isclose(a, b, rel_tol=1e-4) for a, b in zip(results, expected, strict=True)):

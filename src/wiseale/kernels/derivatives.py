@@ -2,17 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import torch
-from torch import Tensor
-
-from wiseale.posterior import Posterior
-
-Formula = Callable[[Posterior], Tensor]
-"""What a fast path computes, but for a constant, as torch differentiates it any number of times."""
-
-_ONCE = "can be differentiated once: call backward or grad without create_graph=True"
 
 
 def is_wanted() -> bool:
@@ -23,16 +13,9 @@ def is_wanted() -> bool:
 def refuse(what: str, remedy: str = "") -> None:
     """Raise where a second derivative is wanted of something that has only a first one."""
     if is_wanted():
-        raise RuntimeError(f"{what} {_ONCE}{remedy}")
-
-
-def of_formula(formula: Formula | None, mu: Tensor, sigma: Tensor, grad: Tensor) -> tuple[Tensor | None, Tensor | None]:
-    """The gradients by ``mu`` and ``sigma`` that torch finds for the formula; they can be differentiated again."""
-    if formula is None:
-        raise RuntimeError(f"a bank, or a batch shared by processes, {_ONCE}")
-    inputs = [tensor for tensor in (mu, sigma) if tensor.requires_grad]
-    found = iter(torch.autograd.grad(formula(Posterior(mu, sigma)), inputs, grad, create_graph=True))
-    return next(found) if mu.requires_grad else None, next(found) if sigma.requires_grad else None
+        raise RuntimeError(
+            f"{what} can be differentiated once: call backward or grad without create_graph=True{remedy}"
+        )
 
 
 def in_transform() -> bool:

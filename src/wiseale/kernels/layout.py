@@ -19,8 +19,8 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {  # result, then arguments
     "wiseale_is_parallel": (ctypes.c_int,),
     "wiseale_convolve": (None, _POINTER, _INT, *[_POINTER] * 4, _INT, _INT, _INT),
     "wiseale_gather_bytes": (ctypes.c_int, _POINTER, _INT, _INT, _POINTER, _INT, _FLOAT, _POINTER, _INT),
-    "wiseale_log_sum_pairs": (None, _POINTER, _POINTER, *[_INT] * 4, _FLOAT, _FLOAT, *[_POINTER] * 3, _INT),
-    "wiseale_log_sum_pairs_backward": (None, *[_POINTER] * 5, *[_INT] * 4, *[_FLOAT] * 3, _POINTER, _POINTER, _INT),
+    "wiseale_log_sum_pairs": (None, _POINTER, _POINTER, *[_INT] * 3, _FLOAT, _FLOAT, *[_POINTER] * 3, _INT),
+    "wiseale_log_sum_pairs_backward": (None, *[_POINTER] * 5, *[_INT] * 3, *[_FLOAT] * 3, _POINTER, _POINTER, _INT),
 }
 
 

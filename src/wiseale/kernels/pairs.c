@@ -42,9 +42,10 @@ INLINED float sum_of(lanes x)
 
 /* log k(i, j) for one i and LANES neighbouring j: -Σ_c (quadratic · Δ²/v + ½ log v) + own[i] + own[j].
 
-   Σ log v is taken as the log of a product of mantissas plus a sum of exponents: one logarithm per 16 dimensions. */
-INLINED lanes log_kernel(const float *means, const float *variances, const float *own, int64_t dimensions, int64_t size,
-                         float quadratic, int64_t i, int64_t j)
+   It is −∞ for j from `count` on, which pad the last vector. Σ log v is taken as the log of a product of mantissas plus
+   a sum of exponents: one logarithm per 16 dimensions. */
+INLINED lanes log_kernel(const float *means, const float *variances, const float *own, int64_t dimensions, int64_t count,
+                         int64_t size, float quadratic, int64_t i, int64_t j)
 {
     lanes distance = {0}, product = (lanes){0} + 1.0f, logs = {0};
     bits exponents = {0};
@@ -57,18 +58,21 @@ INLINED lanes log_kernel(const float *means, const float *variances, const float
         if (c % 16 == 15) logs += log_of(product), product = (lanes){0} + 1.0f;
     }
     logs += log_of(product) + LOG_2 * __builtin_convertvector(exponents - 127 * (int32_t)dimensions, lanes);
-    return load(own + j) + own[i] - quadratic * distance - 0.5f * logs;
+    lanes k = load(own + j) + own[i] - quadratic * distance - 0.5f * logs;
+    for (int64_t t = count > j ? count - j : 0; t < LANES; t++) k[t] = -__builtin_inff();
+    return k;
 }
 
-/* log_sums[i - first] = log Σ_j k(i, j) for the rows i from `first` to `stop` (exclusive) and all j, over `size` diagonal
-   Gaussians, given as rows of mu and sigma, where
+/* log_sums[i] = log Σ_j k(i, j) over `count` diagonal Gaussians, given as rows of mu and sigma, where
    log k(i, j) = -Σ_c (quadratic · Δ²/v + ½ log v) + own_weight · (Σ_c log σ_i + Σ_c log σ_j) and v = σ_i² + σ_j².
 
+   `size` is `count` or the next multiple of LANES: mu and sigma have so many rows, the last of them padding.
+
    Written for the backward pass: `columns`, which holds means (dimensions, size), variances (dimensions, size) and
-   own_weight · Σ_c log σ (size); and log_k (stop - first, size), unless it is NULL: then every log k is computed again. */
-void wiseale_log_sum_pairs(const float *mu, const float *sigma, int64_t dimensions, int64_t size, int64_t first,
-                           int64_t stop, float quadratic, float own_weight, float *columns, float *log_k,
-                           float *log_sums, int64_t threads)
+   own_weight · Σ_c log σ (size); and log_k (size, size), unless it is NULL: then every log k is computed again. */
+void wiseale_log_sum_pairs(const float *mu, const float *sigma, int64_t dimensions, int64_t count, int64_t size,
+                           float quadratic, float own_weight, float *columns, float *log_k, float *log_sums,
+                           int64_t threads)
 {
     float *means = columns, *variances = columns + dimensions * size, *own = columns + 2 * dimensions * size;
     for (int64_t i = 0; i < size; i++)
@@ -86,39 +90,37 @@ void wiseale_log_sum_pairs(const float *mu, const float *sigma, int64_t dimensio
         }
         if (log_k) {
 #pragma omp for schedule(dynamic, 4)
-            for (int64_t i = first; i < stop; i++) {
-                /* k is symmetric: of the pairs of two of these rows, compute the upper triangle and mirror it. */
-                const int64_t group = i / LANES * LANES;
-                for (int64_t j = 0; j < size; j += LANES) {
-                    if (j >= first && j < group) continue; /* mirrored from rows j to j + LANES - 1 */
-                    const lanes k = log_kernel(means, variances, own, dimensions, size, quadratic, i, j);
-                    store(log_k + (i - first) * size + j, k);
-                    if (j > i && group >= first)
-                        for (int64_t t = 0; t < LANES && j + t < stop; t++) log_k[(j + t - first) * size + i] = k[t];
+            for (int64_t i = 0; i < count; i++)
+                /* k is symmetric: compute the upper triangle and mirror it. */
+                for (int64_t j = i / LANES * LANES; j < size; j += LANES) {
+                    const lanes k = log_kernel(means, variances, own, dimensions, count, size, quadratic, i, j);
+                    store(log_k + i * size + j, k);
+                    if (j > i)
+                        for (int64_t t = 0; t < LANES; t++) log_k[(j + t) * size + i] = k[t];
                 }
-            }
         }
 #pragma omp for schedule(dynamic, 4)
-        for (int64_t i = first; i < stop; i++) {
-            float scratch[log_k ? 1 : size], *row = log_k ? log_k + (i - first) * size : scratch;
+        for (int64_t i = 0; i < count; i++) {
+            float scratch[log_k ? 1 : size], *row = log_k ? log_k + i * size : scratch;
             if (!log_k)
                 for (int64_t j = 0; j < size; j += LANES)
-                    store(row + j, log_kernel(means, variances, own, dimensions, size, quadratic, i, j));
+                    store(row + j, log_kernel(means, variances, own, dimensions, count, size, quadratic, i, j));
             float peak = row[0];
             for (int64_t j = 1; j < size; j++) peak = row[j] > peak ? row[j] : peak;
             lanes sum = {0};
             for (int64_t j = 0; j < size; j += LANES) sum += exp_of(load(row + j) - peak);
-            log_sums[i - first] = peak + log_of((lanes){0} + sum_of(sum))[0];
+            log_sums[i] = peak + log_of((lanes){0} + sum_of(sum))[0];
         }
     }
 }
 
-/* Gradient of Σ_i grad[i] · log_sums[i], over all i, with respect to rows `first` to `stop` of mu and sigma.
+/* Gradient of Σ_i grad[i] · log_sums[i] with respect to mu and sigma; all arrays have `size` rows, and the padding of
+   grad and log_sums is 0.
 
-   log_sums and grad are those of all rows, log_k, grad_mu and grad_sigma of these. With weights w(i, j) = k(i, j) / Σ_j k(i, j), row i receives (w(i, j) grad[i] + w(j, i) grad[j]) ∂ log k(i, j). Groups of
-   LANES pairs whose weights are all below negligible · max |grad| are skipped. */
+   With weights w(i, j) = k(i, j) / Σ_j k(i, j), row i receives (w(i, j) grad[i] + w(j, i) grad[j]) ∂ log k(i, j). Groups
+   of LANES pairs whose weights are all below negligible · max |grad| are skipped. */
 void wiseale_log_sum_pairs_backward(const float *sigma, const float *columns, const float *log_k, const float *log_sums,
-                                    const float *grad, int64_t dimensions, int64_t size, int64_t first, int64_t stop,
+                                    const float *grad, int64_t dimensions, int64_t count, int64_t size,
                                     float quadratic, float own_weight, float negligible, float *grad_mu,
                                     float *grad_sigma, int64_t threads)
 {
@@ -129,12 +131,12 @@ void wiseale_log_sum_pairs_backward(const float *sigma, const float *columns, co
         threshold = magnitude > threshold ? magnitude : threshold;
     }
 #pragma omp parallel for schedule(dynamic, 4) num_threads(threads)
-    for (int64_t i = first; i < stop; i++) {
+    for (int64_t i = 0; i < count; i++) {
         lanes weights[size / LANES], total = {0};
-        int64_t kept[size / LANES], count = 0;
+        int64_t kept[size / LANES], groups = 0;
         for (int64_t j = 0; j < size; j += LANES) {
-            const lanes k = log_k ? load(log_k + (i - first) * size + j)
-                                  : log_kernel(means, variances, own, dimensions, size, quadratic, i, j);
+            const lanes k = log_k ? load(log_k + i * size + j)
+                                  : log_kernel(means, variances, own, dimensions, count, size, quadratic, i, j);
             const lanes weight = exp_of(k - log_sums[i]) * grad[i] + exp_of(k - load(log_sums + j)) * load(grad + j);
             float largest = 0;
             for (int t = 0; t < LANES; t++) {
@@ -143,19 +145,19 @@ void wiseale_log_sum_pairs_backward(const float *sigma, const float *columns, co
             }
             total += weight;
             const float not_finite = sum_of(weight - weight); /* 0 if all weights are finite; NaN must not be skipped */
-            if (!(largest < threshold && not_finite == 0)) weights[count] = weight, kept[count++] = j;
+            if (!(largest < threshold && not_finite == 0)) weights[groups] = weight, kept[groups++] = j;
         }
         const float own_grad = own_weight != 0 ? own_weight * sum_of(total) : 0;
         for (int64_t c = 0; c < dimensions; c++) {
             const float *mean = means + c * size, *variance = variances + c * size;
             lanes grad_mean = {0}, grad_variance = {0};
-            for (int64_t n = 0; n < count; n++) {
+            for (int64_t n = 0; n < groups; n++) {
                 const lanes inverse = 1.0f / (load(variance + kept[n]) + variance[i]);
                 const lanes ratio = (mean[i] - load(mean + kept[n])) * inverse;
                 grad_mean += weights[n] * ratio;
                 grad_variance += weights[n] * (2.0f * quadratic * ratio * ratio - inverse);
             }
-            const int64_t at = (i - first) * dimensions + c;
+            const int64_t at = i * dimensions + c;
             const float width = sigma[i * dimensions + c];
             grad_mu[at] = -2.0f * quadratic * sum_of(grad_mean);
             grad_sigma[at] = width * sum_of(grad_variance) + own_grad / width;

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from wiseale.kernels import build, derivatives
 from wiseale.kernels.layout import BLOCK
-from wiseale.posterior import SharedRows
+
+Formula = Callable[[Tensor, Tensor], Tensor]
+"""The log-sums as a function of mu and sigma that torch differentiates any number of times."""
 
 _NEGLIGIBLE = torch.finfo(torch.float32).eps ** 2  # pairs of a smaller weight, relative to the largest, are skipped
 _MAX_ROWS = 1 << 14  # C keeps two rows of this length on a thread's stack
@@ -18,12 +22,11 @@ _KEPT_PAIRS = 1 << 22  # values of log k stored for the backward pass: 16 MB
 
 
 def takes(mu: Tensor, sigma: Tensor) -> bool:
-    """Whether :func:`log_sum_pairs` accepts these: float32 on a CPU, M a multiple of 16, every sigma² normal."""
-    size = len(mu)
+    """Whether :func:`log_sum_pairs` accepts these: float32 on a CPU, M at most 16,384, every sigma² normal."""
     float32 = all(x.device.type == "cpu" and x.dtype == torch.float32 for x in (mu, sigma))
     if not float32 or torch.compiler.is_compiling() or derivatives.in_transform() or build.kernels().library is None:
         return False
-    if size % BLOCK or size > _MAX_ROWS:
+    if not 0 < len(mu) <= _MAX_ROWS:
         return False
     smallest, largest = (bound.item() for bound in sigma.detach().aminmax())
     return smallest > _MIN_SIGMA and largest < 1 / _MIN_SIGMA  # False for NaN too
@@ -34,10 +37,9 @@ def log_sum_pairs(
     sigma: Tensor,
     quadratic: float,
     own: float,
-    constant: float = 0.0,
-    shared: SharedRows | None = None,
+    constant: float,
     *,
-    formula: derivatives.Formula | None = None,
+    formula: Formula,
     keep: int = _KEPT_PAIRS,
 ) -> Tensor:
     """log Σ_j k(i, j) + constant for every i, (M,); ``formula``, the same in torch, is for second derivatives.
@@ -45,13 +47,8 @@ def log_sum_pairs(
     log k(i, j) = −Σ_c [ quadratic·Δ_c²/v_c + ½ log v_c ] + own·(Σ_c log σ_i + Σ_c log σ_j) with Δ = μ_i − μ_j
     and v = σ_i² + σ_j². All M² values of log k are stored for the backward pass if they are at most ``keep``; otherwise
     they are computed again.
-
-    With ``shared`` this rank computes the sums of its part of the rows and the gradient of these rows; the gradient of
-    the others is 0. As k is symmetric, what a row does to the sums of all others is known from its own pairs.
     """
-    formula = None if shared is not None else formula
-    arguments = (mu, sigma, quadratic, own, constant, shared, formula, keep)
-    log_sums: Tensor = _LogSumPairs.apply(*arguments)  # type: ignore[no-untyped-call]
+    log_sums: Tensor = _LogSumPairs.apply(mu, sigma, quadratic, own, constant, formula, keep)  # type: ignore[no-untyped-call]
     return log_sums
 
 
@@ -64,42 +61,44 @@ class _LogSumPairs(torch.autograd.Function):
         quadratic: float,
         own: float,
         constant: float,
-        shared: SharedRows | None,
-        formula: derivatives.Formula | None,
+        formula: Formula,
         keep: int,
     ) -> Tensor:
-        given = mu, sigma
-        compiled, (size, d_z) = build.kernels(), mu.shape
+        inputs = mu, sigma
+        compiled, (count, d_z) = build.kernels(), mu.shape
         assert compiled.library is not None
-        mu, sigma = mu.contiguous(), sigma.contiguous()
-        first, stop, _ = (slice(None) if shared is None else shared.part).indices(size)
-        columns, log_sums = mu.new_empty((2 * d_z + 1) * size), mu.new_empty(stop - first)
-        kept = (stop - first, size) if (stop - first) * size <= keep else 0
-        log_k = mu.new_empty(kept)  # an empty tensor's address is null
+        mu, sigma = _padded(mu.contiguous(), 0.0), _padded(sigma.contiguous(), 1.0)
+        size = len(mu)
+        columns, log_sums = mu.new_empty((2 * d_z + 1) * size), mu.new_zeros(size)
+        log_k = mu.new_empty((size, size) if size * size <= keep else 0)  # an empty tensor's address is null
         compiled.library.wiseale_log_sum_pairs(
-            *(mu.data_ptr(), sigma.data_ptr(), d_z, size, first, stop, quadratic, own),
+            *(mu.data_ptr(), sigma.data_ptr(), d_z, count, size, quadratic, own),
             *(columns.data_ptr(), log_k.data_ptr(), log_sums.data_ptr(), compiled.threads),
         )
-        if shared is not None:
-            log_sums = shared.gather(log_sums)
-        ctx.save_for_backward(*given, columns, log_k, log_sums)
-        ctx.quadratic, ctx.own, ctx.rows, ctx.formula = quadratic, own, (first, stop), formula
-        return log_sums + constant  # here, because a sum outside would cost autograd another node
+        ctx.save_for_backward(*inputs, columns, log_k, log_sums)
+        ctx.quadratic, ctx.own, ctx.formula = quadratic, own, formula
+        return log_sums[:count] + constant  # here, because a sum outside would cost autograd another node
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         mu, sigma, columns, log_k, log_sums = ctx.saved_tensors
         if derivatives.is_wanted():
-            return *derivatives.of_formula(ctx.formula, mu, sigma, grad), None, None, None, None, None, None
-        sigma = sigma.contiguous()
-        compiled, (size, d_z), (first, stop) = build.kernels(), sigma.shape, ctx.rows
+            wanted = [x for x, needed in zip((mu, sigma), ctx.needs_input_grad, strict=False) if needed]
+            gradients = iter(torch.autograd.grad(ctx.formula(mu, sigma), wanted, grad, create_graph=True))
+            return *(next(gradients) if needed else None for needed in ctx.needs_input_grad[:2]), *[None] * 5
+        compiled, (count, d_z) = build.kernels(), sigma.shape
         assert compiled.library is not None
-        grad = grad.contiguous()
-        whole = stop - first == size
-        grad_mu, grad_sigma = (torch.empty_like(sigma) if whole else torch.zeros_like(sigma) for _ in range(2))
+        sigma, grad = sigma.contiguous(), _padded(grad.contiguous(), 0.0)
+        grad_mu, grad_sigma = torch.empty_like(sigma), torch.empty_like(sigma)
         compiled.library.wiseale_log_sum_pairs_backward(
             *(tensor.data_ptr() for tensor in (sigma, columns, log_k, log_sums, grad)),
-            *(d_z, size, first, stop, ctx.quadratic, ctx.own, _NEGLIGIBLE),
-            *(grad_mu[first:].data_ptr(), grad_sigma[first:].data_ptr(), compiled.threads),
+            *(d_z, count, len(grad), ctx.quadratic, ctx.own, _NEGLIGIBLE),
+            *(grad_mu.data_ptr(), grad_sigma.data_ptr(), compiled.threads),
         )
-        return grad_mu, grad_sigma, None, None, None, None, None, None
+        return grad_mu, grad_sigma, *[None] * 5
+
+
+def _padded(rows: Tensor, value: float) -> Tensor:
+    """The rows and as many more, of this value, as fill the last vector register of C."""
+    missing = -len(rows) % BLOCK
+    return F.pad(rows, (0, 0) * (rows.ndim - 1) + (0, missing), value=value) if missing else rows

@@ -2,7 +2,6 @@
 
 from wiseale.likelihoods.bernoulli import Bernoulli, BernoulliFamily
 from wiseale.likelihoods.family import (
-    AveragesLogProb,
     Likelihood,
     LikelihoodFamily,
     cell_errors,
@@ -13,7 +12,6 @@ from wiseale.likelihoods.gaussian import Gaussian, GaussianFamily, LearnedNoise
 from wiseale.likelihoods.table import LearnedTable, Table, TableFamily
 
 __all__ = [
-    "AveragesLogProb",
     "Bernoulli",
     "BernoulliFamily",
     "Gaussian",

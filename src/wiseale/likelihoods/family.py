@@ -26,6 +26,10 @@ class Likelihood(Protocol):
         """log p(x_i|z_i) in nats, summed over the entries of x, (M,)."""
         ...
 
+    def average_log_prob(self, x: Tensor) -> Tensor:
+        """(1/N) Σ_j log p(x_j|z_i) over the N observations given, ``(N, *x_shape)``, for every code, nats, (M,)."""
+        ...
+
     def surprise(self, x: Tensor) -> Tensor:
         """Log p of the expected entry less log p of the observed one, ``(M, *x_shape)``, nats, NaN if not observed."""
         ...
@@ -41,15 +45,6 @@ class ErrsByCell(Protocol):
 
     def errors(self, x: Tensor) -> Tensor:
         """How wrong each entry comes back, ``(M, *x_shape)``, NaN where it was not observed."""
-        ...
-
-
-@runtime_checkable
-class AveragesLogProb(Protocol):
-    """A likelihood that knows its mean over many observations without visiting every pair of code and observation."""
-
-    def average_log_prob(self, x: Tensor) -> Tensor:
-        """(1/N) Σ_j log p(x_j|z_i) over the N observations given, ``(N, *x_shape)``, for every code, nats, (M,)."""
         ...
 
 

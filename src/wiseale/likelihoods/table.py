@@ -13,6 +13,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
 
 from wiseale.config import Settings, setting
 from wiseale.errors import ConfigError
@@ -75,6 +76,14 @@ class Table:
                 r = _exact(family.dispersion)
                 parts.append(_negative_binomial(_exact(cells), _exact(output), r).to(output))
         return torch.where(observed, torch.cat(parts, 1).index_select(1, places.get_buffer("order")), 0.0)
+
+    def average_log_prob(self, x: Tensor) -> Tensor:
+        """(1/N) Σ_j log p(x_j|z_i), nats, (M,), one observation at a time and again in the backward pass."""
+
+        def column(row: Tensor) -> Tensor:
+            return self.log_prob(row.expand(len(self.output), -1))
+
+        return torch.stack([checkpoint(column, row, use_reentrant=False) for row in x]).mean(0)
 
     def errors(self, x: Tensor) -> Tensor:
         """How wrong each cell comes back, (M, C), NaN where it is missing.

@@ -12,7 +12,7 @@ from wiseale.divergences import log_aggregate
 from wiseale.likelihoods import LikelihoodFamily
 from wiseale.networks.model import Model
 from wiseale.objectives.terms import Objective, WeightedObjective
-from wiseale.posterior import PointPosterior, Posterior
+from wiseale.posterior import Posterior
 from wiseale.randomness import standard_normal
 
 ACTIVE_VARIANCE = 0.01
@@ -67,7 +67,7 @@ def mutual_information(posterior: Posterior, z: Tensor, log_q: Tensor) -> float:
     q(z) is the aggregate posterior of the rows and ``log_q`` its log density at the codes, (n,). The mean is that of
     AEVB's KL minus the aggregate KL, in which the prior cancels; as q(z_i) ≥ q(z_i|x_i)/n, it is at most log n.
     """
-    q = Posterior(posterior.mu.double(), posterior.sigma.double())
+    q = posterior.map(Tensor.double)
     return float((q.log_prob(z.double()) - log_q).mean())
 
 
@@ -79,9 +79,9 @@ def code_use(posterior: Posterior, epsilon: Tensor) -> CodeUse:
     >>> code_use(q, torch.zeros(2, 1))  # two rows that never overlap: log 2
     CodeUse(active_units=1, mutual_information=0.6931...)
     """
-    if isinstance(posterior, PointPosterior):
+    if posterior.sigma is None:
         return CodeUse(active_units(posterior.mu))
-    q = Posterior(posterior.mu.double(), posterior.sigma.double())
+    q = posterior.map(Tensor.double)
     z = q.sample(epsilon.double())
     return CodeUse(active_units(q.mu), mutual_information(q, z, log_aggregate(q, z)))
 
@@ -89,10 +89,8 @@ def code_use(posterior: Posterior, epsilon: Tensor) -> CodeUse:
 @torch.no_grad()
 def code_use_of(model: Model, x: Tensor, seed: int) -> CodeUse:
     """The use of the codes on rows in the network's units, (n, *x_shape) with n ≥ 2."""
-    found = model.eval().encode(x)
-    mu = found.mu.cpu()  # Apple's GPUs have no float64
-    posterior = PointPosterior(mu) if isinstance(found, PointPosterior) else Posterior(mu, found.sigma.cpu())
-    return code_use(posterior, standard_normal(tuple(mu.shape), seed, "evaluate", 0))
+    posterior = model.eval().encode(x).map(Tensor.cpu)  # Apple's GPUs have no float64
+    return code_use(posterior, standard_normal(tuple(posterior.mu.shape), seed, "evaluate", 0))
 
 
 def collapse_message(

@@ -9,7 +9,6 @@ from torch import Tensor
 from wiseale.data.dataset import Array
 from wiseale.models.inference import Codec, Numbers
 from wiseale.networks.model import Model
-from wiseale.posterior import PointPosterior
 from wiseale.priors import StandardNormal
 from wiseale.randomness import generator, standard_normal
 
@@ -55,7 +54,7 @@ def draw(codec: Codec, stored: Array, n_draws: int, seed: int, block: int = 0) -
 def _weighted_codes(network: Model, x: Tensor) -> tuple[Tensor, Tensor]:
     """Codes of every row (n, K, d_z) and their weights (n, K), which sum to 1."""
     posterior = network.encode(x)
-    if isinstance(posterior, PointPosterior):
+    if posterior.sigma is None:
         return posterior.mu[:, None], torch.ones(len(x), 1, dtype=x.dtype, device=x.device)
     half = standard_normal((CODES // 2, network.latent_dim), 0, "evaluate").to(x)
     codes, logs = [], []

@@ -21,7 +21,7 @@ from wiseale.likelihoods import cell_errors, check_support, mean_error
 from wiseale.models.model_file import ModelConfig, load_model
 from wiseale.networks.model import Model
 from wiseale.objectives.terms import Objective
-from wiseale.posterior import PointPosterior, Posterior
+from wiseale.posterior import Posterior
 from wiseale.randomness import generator, standard_normal
 
 Numbers = npt.NDArray[np.floating]
@@ -100,7 +100,7 @@ class Codec:
         """q(z|x) of rows as they are stored, and the reconstruction error if wanted."""
         x = self.read(stored)
         posterior = self.posterior(x)
-        sigma = None if isinstance(posterior, PointPosterior) else posterior.sigma.cpu().numpy()
+        sigma = None if posterior.sigma is None else posterior.sigma.cpu().numpy()
         errors = None
         if error:
             errors = mean_error(cell_errors(self.network.decode(posterior.mu), x)).cpu().numpy()

@@ -17,7 +17,7 @@ from wiseale.config import Settings, setting
 from wiseale.likelihoods import LearnedTable, Likelihood, LikelihoodFamily
 from wiseale.networks.initial_weights import Init, initialise
 from wiseale.networks.linear_path import LinearPath, zero_last_layer
-from wiseale.posterior import PointPosterior, Posterior
+from wiseale.posterior import Posterior
 from wiseale.priors import OwnPrior, StandardNormal
 
 SigmaActivation = Literal["softplus", "relu"]
@@ -111,9 +111,9 @@ class PointHead(nn.Module):
         """Return the shift alone, until trained; there is no sigma."""
         zero_last_layer(self.mu)
 
-    def forward(self, features: Tensor, shift: Tensor | float = 0.0) -> PointPosterior:
+    def forward(self, features: Tensor, shift: Tensor | float = 0.0) -> Posterior:
         """The codes of a batch."""
-        return PointPosterior(self.mu(features) + shift)
+        return Posterior(self.mu(features) + shift)
 
 
 def _full_precision(values: Tensor) -> Tensor:
@@ -187,7 +187,7 @@ class IdentityStandardizer(Standardizer):
 class Model(nn.Module):
     """Encoder, decoder and likelihood; x is in the network's units, see :attr:`units`.
 
-    Without ``stochastic`` the encoder returns codes alone, as :class:`~wiseale.posterior.PointPosterior`.
+    Without ``stochastic`` the encoder returns codes alone: a posterior without sigma.
 
     Attributes:
         linear: the linear path beside the network, if it has one.

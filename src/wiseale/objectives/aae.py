@@ -5,19 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-import torch
-from torch import Tensor
-
 from wiseale.config import setting
-from wiseale.likelihoods import Likelihood
 from wiseale.objectives.critic import Adversary, Critic
-from wiseale.objectives.encoder_choice import EncoderChoice
-from wiseale.objectives.terms import ObjectiveCall, Terms
-from wiseale.posterior import Posterior
+from wiseale.objectives.terms import Batch, ObjectiveCall, Terms, WeightedObjective
 
 
 @dataclass(frozen=True)
-class Aae(EncoderChoice):
+class Aae(WeightedObjective):
     """Three steps per batch.
 
     1. Encoder and decoder minimise mean_i(−log p(x_i|z_i)): the paper's reconstruction phase (its section 2).
@@ -52,14 +46,6 @@ class Aae(EncoderChoice):
 
 
 class _Aae(Adversary):
-    def forward(
-        self,
-        x: Tensor,
-        posterior: Posterior,
-        z: Tensor,
-        likelihood: Likelihood,
-        *,
-        generator: torch.Generator | None = None,
-    ) -> Terms:
+    def forward(self, batch: Batch) -> Terms:
         """The terms for a batch; only the reconstruction has a gradient."""
-        return Terms(-likelihood.log_prob(x), self.encoder_loss(z.detach()), 0.0)
+        return Terms(-batch.likelihood.log_prob(batch.x), self.encoder_loss(batch.z.detach()), 0.0)

@@ -5,13 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-import torch
-from torch import Tensor
-
 from wiseale.divergences import kl_posterior_prior
-from wiseale.likelihoods import Likelihood
-from wiseale.objectives.terms import Terms, WeightedObjective
-from wiseale.posterior import Posterior
+from wiseale.objectives.terms import Batch, Terms, WeightedObjective
 
 
 @dataclass(frozen=True)
@@ -20,14 +15,6 @@ class Aevb(WeightedObjective):
 
     title: ClassVar[str] = "AEVB"
 
-    def __call__(
-        self,
-        x: Tensor,
-        posterior: Posterior,
-        z: Tensor,
-        likelihood: Likelihood,
-        *,
-        generator: torch.Generator | None = None,
-    ) -> Terms:
+    def __call__(self, batch: Batch) -> Terms:
         """The terms for a batch."""
-        return Terms(-likelihood.log_prob(x), kl_posterior_prior(posterior).mean(), 1.0)
+        return Terms(-batch.likelihood.log_prob(batch.x), kl_posterior_prior(batch.posterior).mean(), 1.0)

@@ -5,14 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-import torch
-from torch import Tensor
-
 from wiseale.config import setting
 from wiseale.divergences import kl_posterior_prior, log_aggregate, log_aggregate_marginals
-from wiseale.likelihoods import Likelihood
-from wiseale.objectives.terms import Terms, WeightedObjective
-from wiseale.posterior import Posterior
+from wiseale.objectives.terms import Batch, Terms, WeightedObjective
 from wiseale.priors import StandardNormal
 
 
@@ -34,16 +29,9 @@ class BetaTcVae(WeightedObjective):
     title: ClassVar[str] = "β-TC-VAE"
     couples_batch: ClassVar[bool] = True
 
-    def __call__(
-        self,
-        x: Tensor,
-        posterior: Posterior,
-        z: Tensor,
-        likelihood: Likelihood,
-        *,
-        generator: torch.Generator | None = None,
-    ) -> Terms:
+    def __call__(self, batch: Batch) -> Terms:
         """The terms for a batch; MI, TC and the dimension-wise KL, estimated at the given z, are the details."""
+        posterior, z = batch.posterior, batch.z
         kl = kl_posterior_prior(posterior).mean()
         joint, product = log_aggregate(posterior, z), log_aggregate_marginals(posterior, z).sum(-1)
         total_correlation = (joint - product).mean()
@@ -52,4 +40,4 @@ class BetaTcVae(WeightedObjective):
             "total_correlation": total_correlation,
             "dimension_wise_kl": (product - StandardNormal(z.shape[1]).log_prob(z)).mean(),
         }
-        return Terms(-likelihood.log_prob(x), kl + (self.beta - 1) * total_correlation, 1.0, details)
+        return Terms(-batch.likelihood.log_prob(batch.x), kl + (self.beta - 1) * total_correlation, 1.0, details)

@@ -5,14 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-import torch
-from torch import Tensor
-
 from wiseale.config import setting
 from wiseale.divergences import kl_posterior_prior
-from wiseale.likelihoods import Likelihood
-from wiseale.objectives.terms import Terms, WeightedObjective, weight_value
-from wiseale.posterior import Posterior
+from wiseale.objectives.terms import Batch, Terms, WeightedObjective, weight_value
 
 
 @dataclass(frozen=True)
@@ -28,15 +23,7 @@ class BetaVae(WeightedObjective):
     title: ClassVar[str] = "β-VAE"
     weight_setting: ClassVar[str | None] = "beta"
 
-    def __call__(
-        self,
-        x: Tensor,
-        posterior: Posterior,
-        z: Tensor,
-        likelihood: Likelihood,
-        *,
-        generator: torch.Generator | None = None,
-    ) -> Terms:
+    def __call__(self, batch: Batch) -> Terms:
         """The terms for a batch."""
-        prior = kl_posterior_prior(posterior).mean()
-        return Terms(-likelihood.log_prob(x), prior, weight_value(self.beta, len(posterior)))
+        prior = kl_posterior_prior(batch.posterior).mean()
+        return Terms(-batch.likelihood.log_prob(batch.x), prior, weight_value(self.beta, len(batch.posterior)))

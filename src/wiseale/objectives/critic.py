@@ -12,7 +12,6 @@ from torch.func import functional_call
 from torch.nn import functional as F
 
 from wiseale.priors import StandardNormal
-from wiseale.processes.collectives import draw_rows
 
 
 class Critic(nn.Module):
@@ -65,6 +64,7 @@ class Adversary(nn.Module):
     """
 
     couples_batch: ClassVar[bool] = False
+    needs_whole_batch: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class Adversary(nn.Module):
 
         The penalty is γ/2 · [mean ‖∇ logit(z_p)‖² + mean ‖∇ logit(z)‖²].
         """
-        z_prior = draw_rows(len(z), lambda n: StandardNormal(z.shape[1]).sample(n, generator)).to(z)
+        z_prior = StandardNormal(z.shape[1]).sample(len(z), generator).to(z)
         if self.gradient_penalty == 0:
             logit_prior, logit = self.critic(z_prior), self.critic(z.detach())
             return self.critic_weight * (F.softplus(-logit_prior).mean() + F.softplus(logit).mean())

@@ -5,14 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-import torch
-from torch import Tensor
-
 from wiseale.config import setting
 from wiseale.divergences import kl_posterior_prior
-from wiseale.likelihoods import Likelihood
-from wiseale.objectives.terms import Terms, WeightedObjective
-from wiseale.posterior import Posterior
+from wiseale.objectives.terms import Batch, Terms, WeightedObjective
 
 
 @dataclass(frozen=True)
@@ -33,24 +28,17 @@ class DipVae(WeightedObjective):
     title: ClassVar[str] = "DIP-VAE"
     couples_batch: ClassVar[bool] = True
 
-    def __call__(
-        self,
-        x: Tensor,
-        posterior: Posterior,
-        z: Tensor,
-        likelihood: Likelihood,
-        *,
-        generator: torch.Generator | None = None,
-    ) -> Terms:
+    def __call__(self, batch: Batch) -> Terms:
         """The terms for a batch."""
+        posterior = batch.posterior
         centred = posterior.mu - posterior.mu.mean(0)
         covariance = centred.T @ centred / len(posterior)
         variance = covariance.diagonal()
         off_diagonal = covariance - variance.diag()
         if self.kind == "ii":
-            variance = variance + posterior.sigma.square().mean(0)
+            variance = variance + posterior.scale.square().mean(0)
         ratio = 10 if self.kind == "i" else 1
         lambda_d = ratio * self.lambda_od if self.lambda_d is None else self.lambda_d
         penalty = self.lambda_od * off_diagonal.square().sum() + lambda_d * (variance - 1).square().sum()
         kl = kl_posterior_prior(posterior).mean()
-        return Terms(-likelihood.log_prob(x), kl + penalty, 1.0, {"covariance_penalty": penalty})
+        return Terms(-batch.likelihood.log_prob(batch.x), kl + penalty, 1.0, {"covariance_penalty": penalty})

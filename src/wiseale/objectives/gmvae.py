@@ -16,12 +16,10 @@ from torch.nn import functional as F
 
 from wiseale.config import setting
 from wiseale.divergences import kl_posterior_prior
-from wiseale.likelihoods import Likelihood
 from wiseale.likelihoods.table import Table
 from wiseale.networks.model import GaussianHead
-from wiseale.objectives.terms import ObjectiveCall, Terms, WeightedObjective
+from wiseale.objectives.terms import Batch, ObjectiveCall, Terms, WeightedObjective
 from wiseale.posterior import LOG_2PI, Posterior
-from wiseale.processes.collectives import draw_rows
 
 _SIGMA_MIN = 1e-3  # floor of the components' sigma: a component of width 0 would make the bound infinite
 
@@ -51,6 +49,7 @@ class Gmvae(WeightedObjective):
     )
 
     title: ClassVar[str] = "GMVAE"
+    needs_whole_batch: ClassVar[bool] = True  # w is drawn for all rows at once
     own_prior: ClassVar[bool] = True
 
     def build(self, x_shape: tuple[int, ...], latent_dim: int) -> ObjectiveCall:
@@ -62,6 +61,7 @@ class MixturePrior(nn.Module):
     """The networks of a GMVAE other than its encoder and decoder; computes its terms and samples its prior."""
 
     couples_batch: ClassVar[bool] = False
+    needs_whole_batch: ClassVar[bool] = True
 
     def __init__(self, settings: Gmvae, x_shape: tuple[int, ...], latent_dim: int) -> None:
         super().__init__()
@@ -74,18 +74,11 @@ class MixturePrior(nn.Module):
             *_layers((settings.w_dim, *settings.prior_hidden), nn.Tanh), nn.Linear(settings.prior_hidden[-1], outputs)
         )
 
-    def forward(
-        self,
-        x: Tensor,
-        posterior: Posterior,
-        z: Tensor,
-        likelihood: Likelihood,
-        *,
-        generator: torch.Generator | None = None,
-    ) -> Terms:
+    def forward(self, batch: Batch) -> Terms:
         """The terms for a batch, at the given z and one draw of w, each in ``details``."""
+        x, posterior, z, likelihood = batch.x, batch.posterior, batch.z, batch.likelihood
         q_w = self.encode_w(likelihood.family.seen(x) if isinstance(likelihood, Table) else x)
-        w = q_w.sample(draw_rows(len(x), lambda n: _normal((n, self.settings.w_dim), generator)).to(q_w.mu))
+        w = q_w.sample(_normal((len(x), self.settings.w_dim), batch.generator).to(q_w.mu))
         log_components = self.log_components(z, w)
         log_r = log_components.log_softmax(1)  # p(y = k|z, w) by Bayes' rule, all components being equally likely
         r = log_r.exp()

@@ -5,15 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-import torch
-from torch import Tensor
-
 from wiseale.config import SettingError, setting
 from wiseale.divergences import kl_posterior_prior
 from wiseale.divergences.samples import squared_mmd
-from wiseale.likelihoods import Likelihood
-from wiseale.objectives.terms import Terms, WeightedObjective
-from wiseale.posterior import Posterior
+from wiseale.objectives.terms import Batch, Terms, WeightedObjective
 from wiseale.priors import StandardNormal
 
 
@@ -39,17 +34,10 @@ class InfoVae(WeightedObjective):
         if self.alpha + self.lambda_mmd < 1:
             raise SettingError("lambda_mmd", f"must be at least 1 − alpha = {1 - self.alpha:g}, got {self.lambda_mmd}")
 
-    def __call__(
-        self,
-        x: Tensor,
-        posterior: Posterior,
-        z: Tensor,
-        likelihood: Likelihood,
-        *,
-        generator: torch.Generator | None = None,
-    ) -> Terms:
+    def __call__(self, batch: Batch) -> Terms:
         """The terms for a batch; the prior is sampled as often as there are codes."""
-        kl = kl_posterior_prior(posterior).mean()
-        mmd = squared_mmd(z, StandardNormal(z.shape[1]).sample(len(z), generator).to(z))
+        kl = kl_posterior_prior(batch.posterior).mean()
+        z_prior = StandardNormal(batch.z.shape[1]).sample(len(batch.z), batch.generator).to(batch.z)
+        mmd = squared_mmd(batch.z, z_prior)
         prior = (1 - self.alpha) * kl + (self.alpha + self.lambda_mmd - 1) * mmd
-        return Terms(-likelihood.log_prob(x), prior, 1.0, {"squared_mmd": mmd})
+        return Terms(-batch.likelihood.log_prob(batch.x), prior, 1.0, {"squared_mmd": mmd})

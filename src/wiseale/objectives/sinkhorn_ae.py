@@ -9,7 +9,7 @@ from torch import Tensor
 
 from wiseale.config import setting
 from wiseale.divergences.samples import sinkhorn_cost, sinkhorn_divergence
-from wiseale.objectives.encoder_choice import SampleDistance
+from wiseale.objectives.wae_mmd import SampleDistance
 
 
 @dataclass(frozen=True)

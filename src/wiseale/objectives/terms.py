@@ -1,4 +1,4 @@
-"""The terms that every objective returns, and the interface between objectives and the training loop."""
+"""What an objective gets and returns, and the interface between objectives and the training loop."""
 
 from __future__ import annotations
 
@@ -15,6 +15,28 @@ from wiseale.likelihoods import Likelihood
 from wiseale.posterior import Posterior
 
 Weight = float | Literal["paper", "1/M", "1/N"]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A batch of M observations on its way through the auto-encoder.
+
+    Attributes:
+        x: the observations, (M, *x_shape).
+        posterior: q(z|x) of each.
+        z: a code drawn from each posterior, (M, d_z).
+        likelihood: p(x|z) at each code.
+        generator: the source of every further random draw.
+
+    Where processes share a batch, x and likelihood are this process's rows and posterior and z those of all (see
+    ``ObjectiveCall``).
+    """
+
+    x: Tensor
+    posterior: Posterior
+    z: Tensor
+    likelihood: Likelihood
+    generator: torch.Generator | None = None
 
 
 @dataclass(frozen=True)
@@ -49,23 +71,17 @@ class Terms:
 class ObjectiveCall(Protocol):
     """The callable that the training loop applies to each batch.
 
-    With several ranks, an objective that couples the batch receives the posteriors and codes of all ranks, with this
-    rank's x and likelihood: its prior term must depend on the former only, its reconstruction on the latter. Any other
-    objective receives this rank's part of all four. Losses are averaged over ranks.
+    On one process the batch is whole. Where processes share it, an objective that couples the batch gets the posteriors
+    and codes of all rows, with the x and likelihood of this process's rows: its prior must depend on the former only,
+    its reconstruction on the latter. One with ``needs_whole_batch`` gets all rows of all four. Any other gets this
+    process's rows. Losses are averaged over processes.
     """
 
     couples_batch: ClassVar[bool]
+    needs_whole_batch: ClassVar[bool]
 
-    def __call__(
-        self,
-        x: Tensor,
-        posterior: Posterior,
-        z: Tensor,
-        likelihood: Likelihood,
-        *,
-        generator: torch.Generator | None = None,
-    ) -> Terms:
-        """The terms for a batch; every random draw uses the generator."""
+    def __call__(self, batch: Batch) -> Terms:
+        """The terms for a batch; every random draw uses its generator."""
         ...
 
 
@@ -94,7 +110,7 @@ class Objective(Protocol):
     """A compared system: a frozen dataclass of its hyper-parameters."""
 
     couples_batch: ClassVar[bool]
-    """Whether the loss of one observation depends on the others (ranks must then share their posteriors)."""
+    """Whether the loss of one observation depends on the others (processes must then share their posteriors)."""
 
     own_prior: ClassVar[bool]
     """Whether the prior over codes is learned instead of N(0, I): ``build`` then returns an ``OwnPrior`` module."""
@@ -105,7 +121,7 @@ class Objective(Protocol):
         ...
 
     def build(self, x_shape: tuple[int, ...], latent_dim: int) -> ObjectiveCall:
-        """The callable for the loop: itself, or an ``nn.Module`` with this objective's networks, critic or bank.
+        """The callable for the loop: itself, or an ``nn.Module`` with this objective's networks or critic.
 
         ``x_shape`` is that of what networks see of a row (``Model.seen_shape``).
         """
@@ -128,17 +144,18 @@ class WeightedObjective(Settings):
     """The name in the literature, for reports; empty: the registered name."""
 
     couples_batch: ClassVar[bool] = False
+    needs_whole_batch: ClassVar[bool] = False
     own_prior: ClassVar[bool] = False
     weight_setting: ClassVar[str | None] = None
     """Name of the field that holds the weight; None: the weight is 1."""
 
     @property
     def stochastic(self) -> bool:
-        """Whether the encoder is stochastic; objectives with a setting for it override this."""
-        return True
+        """Whether the encoder is stochastic: it is, unless the objective has the setting ``encoder`` to say so."""
+        return getattr(self, "encoder", "gaussian") == "gaussian"
 
     def build(self, x_shape: tuple[int, ...], latent_dim: int) -> ObjectiveCall:
-        """Itself; objectives with networks or a bank of their own return a module instead."""
+        """Itself; objectives with networks of their own return a module instead."""
         return self  # type: ignore[return-value]
 
     def effective_weight(self, batch_size: int, n_samples: int) -> float:

@@ -5,19 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-import torch
-from torch import Tensor
-
 from wiseale.config import setting
-from wiseale.likelihoods import Likelihood
 from wiseale.objectives.critic import Adversary, Critic
-from wiseale.objectives.encoder_choice import EncoderChoice
-from wiseale.objectives.terms import ObjectiveCall, Terms
-from wiseale.posterior import Posterior
+from wiseale.objectives.terms import Batch, ObjectiveCall, Terms, WeightedObjective
 
 
 @dataclass(frozen=True)
-class WaeGan(EncoderChoice):
+class WaeGan(WeightedObjective):
     """mean_i(−log p(x_i|z_i)) + λ · BCE(D(z), 1); after each step D minimises λ·[BCE(D(z_p), 1) + BCE(D(z), 0)].
 
     BCE is the mean binary cross-entropy; z_p are draws from the prior. Defaults are the paper's for MNIST; for CelebA
@@ -46,14 +40,6 @@ class WaeGan(EncoderChoice):
 
 
 class _WaeGan(Adversary):
-    def forward(
-        self,
-        x: Tensor,
-        posterior: Posterior,
-        z: Tensor,
-        likelihood: Likelihood,
-        *,
-        generator: torch.Generator | None = None,
-    ) -> Terms:
+    def forward(self, batch: Batch) -> Terms:
         """The terms for a batch; the critic's weights get no gradient."""
-        return Terms(-likelihood.log_prob(x), self.encoder_loss(z), self.critic_weight)
+        return Terms(-batch.likelihood.log_prob(batch.x), self.encoder_loss(batch.z), self.critic_weight)

@@ -9,7 +9,26 @@ from torch import Tensor
 
 from wiseale.config import setting
 from wiseale.divergences.samples import squared_mmd
-from wiseale.objectives.encoder_choice import SampleDistance
+from wiseale.objectives.terms import Batch, Terms, WeightedObjective
+from wiseale.priors import StandardNormal
+
+
+class SampleDistance(WeightedObjective):
+    """mean_i(−log p(x_i|z_i)) + prior_weight · distance(codes, as many draws from the prior)."""
+
+    prior_weight: float  # declared as a setting by each objective
+
+    couples_batch: ClassVar[bool] = True
+    weight_setting: ClassVar[str | None] = "prior_weight"
+
+    def distance(self, z: Tensor, z_prior: Tensor) -> Tensor:
+        """Distance of codes (M, d_z) from draws of the prior (M, d_z), ()."""
+        raise NotImplementedError
+
+    def __call__(self, batch: Batch) -> Terms:
+        """The terms for a batch; the prior is sampled as often as there are codes."""
+        z_prior = StandardNormal(batch.z.shape[1]).sample(len(batch.z), batch.generator).to(batch.z)
+        return Terms(-batch.likelihood.log_prob(batch.x), self.distance(batch.z, z_prior), self.prior_weight)
 
 
 @dataclass(frozen=True)

@@ -16,11 +16,9 @@ from torch.utils.checkpoint import checkpoint
 
 from wiseale.config import setting
 from wiseale.divergences import kl_posterior_prior
-from wiseale.likelihoods import AveragesLogProb, Likelihood
-from wiseale.objectives.terms import Terms, WeightedObjective, weight_value
+from wiseale.likelihoods import Likelihood
+from wiseale.objectives.terms import Batch, Terms, WeightedObjective, weight_value
 from wiseale.objectives.wise_ale import Estimator, aggregate_kl
-from wiseale.posterior import Posterior
-from wiseale.processes.collectives import gather
 
 
 @dataclass(frozen=True)
@@ -45,36 +43,21 @@ class WiseAleExact(WeightedObjective):
 
     title: ClassVar[str] = "WiSE-ALE, exact reconstruction"
     couples_batch: ClassVar[bool] = True
+    needs_whole_batch: ClassVar[bool] = True  # a code has to explain the observations of all processes
     weight_setting: ClassVar[str | None] = "prior_weight"
 
-    def __call__(
-        self,
-        x: Tensor,
-        posterior: Posterior,
-        z: Tensor,
-        likelihood: Likelihood,
-        *,
-        generator: torch.Generator | None = None,
-    ) -> Terms:
-        """The terms for a batch; the ``mc`` estimate uses the given z, without further draws."""
-        everything = gather(x)  # a rank's codes have to explain the observations of all ranks
+    def __call__(self, batch: Batch) -> Terms:
+        """The terms for a batch; the ``mc`` estimate uses its codes, without further draws."""
         if self.reconstruction == "mixture":
-            log_prob = pairwise_log_prob(likelihood, everything).logsumexp(1) - math.log(len(everything))
+            log_prob = pairwise_log_prob(batch.likelihood, batch.x).logsumexp(1) - math.log(len(batch.x))
         else:
-            log_prob = average_log_prob(likelihood, everything)
+            log_prob = batch.likelihood.average_log_prob(batch.x)
         with torch.no_grad():
             # From each observation's own code, as AEVB reports them: logged for comparison, not part of the loss.
-            own = likelihood.log_prob(x).mean()
-            elbo = own - kl_posterior_prior(posterior).mean()
-        weight = weight_value(self.prior_weight, len(posterior))
-        return Terms(-log_prob, aggregate_kl(posterior, z, self.estimator), weight, {"own_reconstruction": -own}, elbo)
-
-
-def average_log_prob(likelihood: Likelihood, x: Tensor) -> Tensor:
-    """(1/N) Σ_j log p(x_j|z_i), nats, (M,); in O(M) if the likelihood implements it, else over all pairs."""
-    if isinstance(likelihood, AveragesLogProb):
-        return likelihood.average_log_prob(x)
-    return pairwise_log_prob(likelihood, x).mean(1)
+            own = batch.likelihood.log_prob(batch.x).mean()
+            elbo = own - kl_posterior_prior(batch.posterior).mean()
+        weight = weight_value(self.prior_weight, len(batch.posterior))
+        return Terms(-log_prob, aggregate_kl(batch, self.estimator), weight, {"own_reconstruction": -own}, elbo)
 
 
 def pairwise_log_prob(likelihood: Likelihood, x: Tensor) -> Tensor:

@@ -1,7 +1,4 @@
-"""Collective operations between ranks: gather with gradients, sums, broadcast, random rows of a global batch.
-
-Inside ``with split_batch(world)`` the rows a rank holds are its part of a global batch. Outside, and on one process,
-they are the whole batch, and :func:`gather` and :func:`draw_rows` exchange nothing.
+"""Collective operations between ranks: gather with gradients, sums, broadcast.
 
 Shapes: a rank holds m rows, the global batch M = m · world.size rows.
 """
@@ -9,9 +6,7 @@ Shapes: a rank holds m rows, the global batch M = m · world.size rows.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -19,45 +14,24 @@ import torch.distributed as dist
 from torch import Tensor
 
 from wiseale.kernels import derivatives
-from wiseale.processes.world import ALONE, World
+from wiseale.processes.world import World
 
 _EXCHANGE_SECONDS = 0.5  # aimed at between two exchanges of MaxOverRanks
 _EXCHANGE_STEPS = 50  # at most between two exchanges
 
-_batch_world: ContextVar[World] = ContextVar("batch_world", default=ALONE)
 
+def gather(rows: Tensor, world: World) -> Tensor:
+    """The rows of all ranks in rank order, (m, …) to (M, …), on every rank.
 
-@contextmanager
-def split_batch(world: World) -> Iterator[None]:
-    """In this context each rank holds its part of a global batch; ``split_batch(ALONE)``: the whole batch."""
-    token = _batch_world.set(world)
-    try:
-        yield
-    finally:
-        _batch_world.reset(token)
-
-
-def batch_world() -> World:
-    """The ranks over which the current batch is split."""
-    return _batch_world.get()
-
-
-def gather(rows: Tensor) -> Tensor:
-    """The rows of all ranks in rank order, (m, …) to (M, …); the backward pass sums the gradients of all ranks.
-
-    DDP averages gradients over ranks, so a loss that every rank computes from all M rows has the same gradient as on
+    Every rank must compute the same loss from them. The gradients are then equal on all ranks, and the backward pass
+    exchanges nothing: it multiplies by the world size. DDP averages gradients over ranks, so the gradient is that of
     one process.
     """
-    return gather_async(rows, same_loss=False)()
+    return gather_async(rows, world)()
 
 
-def gather_async(rows: Tensor, *, same_loss: bool) -> Callable[[], Tensor]:
-    """Start to :func:`gather`; the returned function waits for the result, so that other work can be done meanwhile.
-
-    With ``same_loss`` every rank must compute the same loss from the gathered rows. The gradients are then equal on all
-    ranks, and the backward pass multiplies by the world size instead of exchanging them.
-    """
-    world = _batch_world.get()
+def gather_async(rows: Tensor, world: World) -> Callable[[], Tensor]:
+    """Start to :func:`gather`; the returned function waits for the result, so that other work can be done meanwhile."""
     if world.size == 1:
         return lambda: rows
     parts = [torch.empty_like(rows, memory_format=torch.contiguous_format) for _ in range(world.size)]
@@ -66,39 +40,24 @@ def gather_async(rows: Tensor, *, same_loss: bool) -> Callable[[], Tensor]:
     def finish() -> Tensor:
         assert exchange is not None
         exchange.wait()
-        gathered: Tensor = _Gather.apply(rows, torch.cat(parts), world, same_loss)  # type: ignore[no-untyped-call]
+        gathered: Tensor = _Gather.apply(rows, torch.cat(parts), world)  # type: ignore[no-untyped-call]
         return gathered
 
     return finish
-
-
-def draw_rows(n: int, draw: Callable[[int], Tensor]) -> Tensor:
-    """Random numbers for this rank's n rows, (n, …), cut from ``draw(M)`` for the global batch.
-
-    So the noise of a row does not depend on the number of ranks.
-    """
-    world = _batch_world.get()
-    total = n * world.size
-    return draw(total)[world.part(total)]
 
 
 class _Gather(torch.autograd.Function):
     """Already gathered rows as a differentiable function of this rank's rows."""
 
     @staticmethod
-    def forward(ctx: Any, rows: Tensor, gathered: Tensor, world: World, same_loss: bool) -> Tensor:
-        ctx.world, ctx.same_loss = world, same_loss
+    def forward(ctx: Any, rows: Tensor, gathered: Tensor, world: World) -> Tensor:
+        ctx.world = world
         return gathered
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
         derivatives.refuse("rows gathered from other processes")
-        part = ctx.world.part(len(grad))
-        if ctx.same_loss:
-            return grad[part] * ctx.world.size, None, None, None
-        summed = grad.clone(memory_format=torch.contiguous_format)
-        dist.all_reduce(summed)
-        return summed[part], None, None, None
+        return grad[ctx.world.part(len(grad))] * ctx.world.size, None, None
 
 
 def sum_over_ranks(values: Tensor, world: World) -> Tensor:

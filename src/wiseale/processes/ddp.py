@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ParamSpec, Protocol, TypeVar, cast
+from typing import ParamSpec, TypeVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -15,33 +15,20 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Optimiser(Protocol):
-    """The part of an optimiser that gradient averaging uses."""
+def average_gradients(function: Callable[P, T], parameters: list[nn.Parameter], world: World) -> Callable[P, T]:
+    """Wrap a function so that a backward pass from its result averages the parameters' gradients over ranks.
 
-    @property
-    def parameters(self) -> list[nn.Parameter]:
-        """The parameters it updates."""
-        ...
-
-    def clear(self) -> None:
-        """Set all gradients to None."""
-
-
-def average_gradients(function: Callable[P, T], optimizer: Optimiser, world: World) -> Callable[P, T]:
-    """Wrap a function so that a backward pass from its result averages the optimiser's gradients over ranks.
-
-    The backward pass must reach every parameter of the optimiser. On one process the function is returned unchanged.
+    The backward pass must reach every one of them. On one process the function is returned unchanged.
     """
     if world.size == 1:
         return function
-    parameters = optimizer.parameters
     module = _FunctionModule(parameters)
     parallel = DistributedDataParallel(module, gradient_as_bucket_view=True)
     # DDP rebuilds its buckets after its first step, which changes the order of summation over three or more ranks.
     # This dummy step makes every real step use the final buckets, so that a resumed run rounds in the same way.
     module.function = lambda: torch.stack([parameter.sum() for parameter in parameters]).sum()
     parallel().backward()
-    optimizer.clear()
+    parallel.zero_grad()
     module.function = function
     return cast(Callable[P, T], parallel)
 

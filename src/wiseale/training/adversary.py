@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from wiseale.objectives.terms import Adversarial, Terms
-from wiseale.processes.collectives import draw_rows
+from wiseale.processes.collectives import gather
 from wiseale.processes.ddp import average_gradients
 from wiseale.processes.world import World
 from wiseale.randomness import generator, standard_normal
@@ -40,31 +40,34 @@ def adversarial_turns(learner: Learner, world: World) -> list[Turn]:
     objective = learner.objective
     if not isinstance(objective, Adversarial):
         return []
-    critic_loss = average_gradients(objective.critic_loss, learner.optimizers["critic"], world)
+    critic_loss = average_gradients(objective.critic_loss, learner.optimizers["critic"].parameters, world)
     turns = [Turn("critic", critic_loss, objective.critic_lr, False)]
     if objective.encoder_lr is not None:
-        encoder_loss = average_gradients(objective.encoder_loss, learner.optimizers["encoder"], world)
+        encoder_loss = average_gradients(objective.encoder_loss, learner.optimizers["encoder"].parameters, world)
         turns.append(Turn("encoder", encoder_loss, objective.encoder_lr, True))
     return turns
 
 
 def adversarial_steps(
-    learner: Learner, turns: list[Turn], terms: Terms, x: Tensor, plan: Plan, schedule: float
+    learner: Learner, turns: list[Turn], terms: Terms, x: Tensor, plan: Plan, schedule: float, world: World
 ) -> Terms:
-    """Run the adversarial steps on codes of the updated encoder, and add their losses to the terms' details."""
+    """Run the adversarial steps on codes of the updated encoder, and add their losses to the terms' details.
+
+    Ranks encode a part of the batch each; the losses are those of the codes of all.
+    """
     step, model = learner.progress.step, learner.model
-    noise = draw_rows(len(x), lambda n: standard_normal((n, model.latent_dim), plan.seed, "critic", step, 0))
-    noise = noise.to(x.device)
-    seen = hide_cells(model, x, plan.seed, step)
+    size = len(x) * world.size
+    noise = standard_normal((size, model.latent_dim), plan.seed, "critic", step, 0)[world.part(size)].to(x.device)
+    seen = hide_cells(model, x, plan.seed, step, world)
     losses = {}
     for turn in turns:
         through = turn.through_encoder
         with torch.autocast(x.device.type, torch.bfloat16, enabled=plan.bf16), torch.set_grad_enabled(through):
             z = model.encode(seen).sample(noise)
-        loss = turn.loss_of(z, generator(plan.seed, "critic", step, 1))
+        loss = turn.loss_of(gather(z, world), generator(plan.seed, "critic", step, 1))
         optimizer = learner.optimizers[turn.name]
         optimizer.clear()
         loss.backward()  # type: ignore[no-untyped-call]
-        optimizer.advance(turn.lr * schedule)
+        optimizer.step_at(turn.lr * schedule)
         losses[f"{turn.name}_loss"] = loss.detach()
     return replace(terms, details={**terms.details, **losses})

@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 
 from wiseale.errors import DivergenceError
-from wiseale.objectives.terms import Terms
-from wiseale.posterior import PointPosterior, Posterior
-from wiseale.processes.collectives import batch_world, broadcast, gather_async, split_batch, sum_over_ranks
+from wiseale.objectives.terms import Batch, Terms
+from wiseale.posterior import Posterior
+from wiseale.processes.collectives import broadcast, gather, gather_async, sum_over_ranks
 from wiseale.processes.ddp import average_gradients, batch_statistics
 from wiseale.processes.world import ALONE, World
 from wiseale.randomness import Purpose, generator, shuffled, standard_normal
@@ -56,17 +56,12 @@ def fit(
     Each rank of the world takes its part of every batch, with the noise that part would have on one process; gradients
     are averaged, so that all ranks hold the same weights.
     """
-    with split_batch(world):
-        return _fit(learner, train, held_out, plan, journal, world)
-
-
-def _fit(
-    learner: Learner, train: Batches, held_out: Batches | None, plan: Plan, journal: Journal, world: World
-) -> bool:
     progress, optimizer = learner.progress, learner.optimizers["main"]
     steps_per_epoch = len(train) // plan.batch_size
     part = world.part(plan.batch_size)
-    terms_of = average_gradients(lambda x: _terms(learner, x, plan, "noise", progress.step), optimizer, world)
+    terms_of = average_gradients(
+        lambda x: _terms(learner, x, plan, "noise", progress.step, world), optimizer.parameters, world
+    )
     turns = adversarial_turns(learner, world)
     log = StepLog(progress, world)
     if progress.step == 0 and plan.patience is not None and held_out:
@@ -89,9 +84,9 @@ def _fit(
             loss.backward()  # type: ignore[no-untyped-call]
             if plan.max_grad_norm is not None:
                 torch.nn.utils.clip_grad_norm_(optimizer.parameters, plan.max_grad_norm)
-            optimizer.advance(lr)
+            optimizer.step_at(lr)
             if turns:
-                terms = adversarial_steps(learner, turns, terms, x, plan, lr / plan.lr)
+                terms = adversarial_steps(learner, turns, terms, x, plan, lr / plan.lr, world)
             progress.step += 1
 
             log.add(terms, posterior, loss)
@@ -137,35 +132,36 @@ def _end_epoch(learner: Learner, held_out: Batches | None, plan: Plan, world: Wo
     return held
 
 
-def _terms(learner: Learner, x: Tensor, plan: Plan, purpose: Purpose, counter: int) -> tuple[Terms, Posterior]:
-    """The objective's terms on a batch, with the noise that belongs to this purpose and counter.
-
-    Where ranks share the batch, an objective that couples it sees everyone's posteriors and codes.
-    """
-    model, world = learner.model, batch_world()
-    size = len(x) * world.size
+def _terms(
+    learner: Learner, x: Tensor, plan: Plan, purpose: Purpose, counter: int, world: World
+) -> tuple[Terms, Posterior]:
+    """The objective's terms on a batch, of which x is this rank's part, with the noise of this purpose and counter."""
+    model, objective, size = learner.model, learner.objective, len(x) * world.size
     noise = standard_normal((size, model.latent_dim), plan.seed, purpose, counter).to(x.device)
-    seen = hide_cells(model, x, plan.seed, counter) if purpose == "noise" else x
+    own_noise = noise[world.part(size)]
+    seen = hide_cells(model, x, plan.seed, counter, world) if purpose == "noise" else x
     with torch.autocast(x.device.type, torch.bfloat16, enabled=plan.bf16):
-        if world.size > 1 and learner.objective.couples_batch:
+        if world.size == 1 or not (objective.couples_batch or objective.needs_whole_batch):
+            posterior, z, likelihood = model(seen, own_noise)
+        elif objective.needs_whole_batch:
+            posterior = _gather_async(model.encode(seen), world)()
+            z, x = posterior.sample(noise), gather(x, world)
+            likelihood = model.decode(z)
+        else:
             own = model.encode(seen)
-            everyone = _gather_async(own)  # on its way while the decoder works
-            likelihood = model.decode(own.sample(noise[world.part(size)]))
+            everyone = _gather_async(own, world)  # on its way while the decoder works
+            likelihood = model.decode(own.sample(own_noise))
             posterior = everyone()
             z = posterior.sample(noise)
-        else:
-            posterior, z, likelihood = model(seen, noise[world.part(size)])
     draws = generator(plan.seed, "objective", counter)
-    return learner.objective(x, posterior, z, likelihood, generator=draws), posterior
+    return objective(Batch(x, posterior, z, likelihood, draws)), posterior
 
 
-def _gather_async(posterior: Posterior) -> Callable[[], Posterior]:
+def _gather_async(posterior: Posterior, world: World) -> Callable[[], Posterior]:
     """The posteriors of the whole batch, in one exchange; every rank computes the same objective from them."""
-    if isinstance(posterior, PointPosterior):
-        codes = gather_async(posterior.mu, same_loss=True)
-        return lambda: PointPosterior(codes())
-    both = gather_async(torch.cat((posterior.mu, posterior.sigma), 1), same_loss=True)
-    return lambda: Posterior(*both().chunk(2, 1))
+    parts = [part for part in (posterior.mu, posterior.sigma) if part is not None]
+    gathered = gather_async(torch.cat(parts, 1), world)
+    return lambda: Posterior(*gathered().chunk(len(parts), 1))
 
 
 def _refuse_broken_weights(learner: Learner) -> None:
@@ -189,11 +185,10 @@ def _held_out_terms(learner: Learner, held_out: Batches, plan: Plan, world: Worl
     count = len(held_out) // size
     order = shuffled(len(held_out), plan.seed, "held-out order")
     rows: dict[int, Tensor] = {}
-    with split_batch(ALONE):
-        for batch in {0, *range(world.rank, count, world.size)}:  # the first on every rank, for the terms' names
-            x = held_out.read(order[batch * size : (batch + 1) * size], batch)
-            terms, posterior = _terms(learner, x, plan, "held-out noise", batch)
-            names, rows[batch] = measured([LoggedStep.of(terms, posterior, terms.loss)])
+    for batch in {0, *range(world.rank, count, world.size)}:  # the first on every rank, for the terms' names
+        x = held_out.read(order[batch * size : (batch + 1) * size], batch)
+        terms, posterior = _terms(learner, x, plan, "held-out noise", batch, ALONE)
+        names, rows[batch] = measured([LoggedStep.of(terms, posterior, terms.loss)])
     values = rows[0].new_zeros(count, len(names))
     for batch in range(world.rank, count, world.size):
         values[batch] = rows[batch]

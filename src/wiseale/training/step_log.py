@@ -11,7 +11,7 @@ from torch import Tensor
 from wiseale.divergences import kl_posterior_prior
 from wiseale.errors import DivergenceError
 from wiseale.objectives.terms import Terms
-from wiseale.posterior import PointPosterior, Posterior
+from wiseale.posterior import Posterior
 from wiseale.processes.collectives import sum_over_ranks
 from wiseale.processes.world import ALONE, World
 from wiseale.training.learner import Progress
@@ -45,9 +45,10 @@ def measured(steps: list[LoggedStep], world: World = ALONE) -> tuple[list[str], 
     """
     columns = {"reconstruction": torch.stack([step.reconstruction for step in steps]).mean(1)}
     columns["prior"] = torch.stack([step.prior for step in steps])
-    if not isinstance(steps[0].posterior, PointPosterior):
-        mu, sigma = (torch.cat([getattr(step.posterior, name) for step in steps]) for name in ("mu", "sigma"))
-        columns["kl_posterior_prior"] = kl_posterior_prior(Posterior(mu, sigma)).view(len(steps), -1).mean(1)
+    posteriors = [step.posterior for step in steps]
+    if posteriors[0].sigma is not None:
+        posterior = Posterior(torch.cat([q.mu for q in posteriors]), torch.cat([q.scale for q in posteriors]))
+        columns["kl_posterior_prior"] = kl_posterior_prior(posterior).view(len(steps), -1).mean(1)
     for name in steps[0].others:
         columns[name] = torch.stack([step.others[name] for step in steps])
     values = torch.stack(list(columns.values()), 1)

@@ -53,7 +53,7 @@ class ObjectiveOptimumRow:
 
 def minimise(objective: Callable[[Posterior], Tensor], start: Posterior, iterations: int) -> tuple[float, Posterior]:
     """Minimise over mu and log sigma with L-BFGS in float64; returns the smallest value and its posteriors."""
-    parameters = torch.stack((start.mu, start.sigma.log())).requires_grad_()
+    parameters = torch.stack((start.mu, start.scale.log())).requires_grad_()
     optimiser = torch.optim.LBFGS(
         [parameters],
         max_iter=iterations,
@@ -95,7 +95,7 @@ def objective_optimum(m: int, x_sigma: float, iterations: int) -> ObjectiveOptim
     x = torch.special.ndtri((torch.arange(m, dtype=torch.float64) + 0.5) / m)[:, None]
 
     def objective(posterior: Posterior) -> Tensor:
-        error: Tensor = ((posterior.mu - x).square() + posterior.sigma.square()).sum(-1).mean()
+        error: Tensor = ((posterior.mu - x).square() + posterior.scale.square()).sum(-1).mean()
         return error / (2 * x_sigma**2) + kl_aggregate_upper_bound(posterior)
 
     shrink = 1 / math.hypot(1, x_sigma)
@@ -105,5 +105,5 @@ def objective_optimum(m: int, x_sigma: float, iterations: int) -> ObjectiveOptim
         bound = float(kl_aggregate_upper_bound(optimal))
         exact = kl_by_quadrature(optimal)
         information = float(kl_posterior_prior(optimal).mean()) - exact
-    sigma = float(optimal.sigma.log().mean().exp())
+    sigma = float(optimal.scale.log().mean().exp())
     return ObjectiveOptimumRow(m, x_sigma, sigma, bound, exact, bound - exact, information / math.log(m))

@@ -44,7 +44,7 @@ def reference(posterior: Posterior, draws: int, generator: torch.Generator) -> R
     the variance within each counts.
     """
     m = len(posterior)
-    repeated = Posterior(posterior.mu.repeat(draws, 1), posterior.sigma.repeat(draws, 1))
+    repeated = Posterior(posterior.mu.repeat(draws, 1), posterior.scale.repeat(draws, 1))
     z = repeated.sample(torch.randn(repeated.mu.shape, generator=generator, dtype=posterior.mu.dtype))
     log_p = StandardNormal(posterior.latent_dim).log_prob(z)
     plain = (log_aggregate(posterior, z) - log_p).view(draws, m)
@@ -97,7 +97,7 @@ def negative_entropy(posterior: Posterior) -> float:
 
 def _density_on_axis(posterior: Posterior, axis: int) -> tuple[Tensor, float]:
     """Every posterior's density on a uniform grid along one axis, (M, points), and the grid's step."""
-    mu, sigma = posterior.mu[:, axis], posterior.sigma[:, axis]
+    mu, sigma = posterior.mu[:, axis], posterior.scale[:, axis]
     step = float(sigma.min()) / _POINTS_PER_SIGMA[posterior.latent_dim]
     low, high = float((mu - _REACH * sigma).min()), float((mu + _REACH * sigma).max())
     z = low + step * torch.arange(math.ceil((high - low) / step) + 1, dtype=mu.dtype)
