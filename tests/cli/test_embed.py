@@ -63,7 +63,7 @@ def model(estimator, tmp_path):
 def small_blocks(monkeypatch):
     """Blocks of a few rows, so that every file takes many of them."""
     monkeypatch.setattr(stream, "_BLOCK_BYTES", 500)
-    monkeypatch.setattr("wiseale.data.tables.csv_table._CELLS", 50)
+    monkeypatch.setattr("wiseale.data.tables.csv_table._BLOCK", 500)
     monkeypatch.setattr("wiseale.models.inference._BLOCK_ROWS", 7)
 
 

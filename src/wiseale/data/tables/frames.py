@@ -1,6 +1,6 @@
 """Data frames of pandas, polars and Arrow: their columns as raw columns, and cells as a frame of the same form.
 
-None of the three libraries is required: which one a frame belongs to is known by the module of its class.
+Neither pandas nor polars is required: which library a frame belongs to is known by the module of its class.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def _column(frame: Any, i: int) -> RawColumn:
     if library == "pandas":
         return _pandas_column(frame.iloc[:, i])
     if library == "pyarrow":
-        return raw_column(frame.column(i))
+        return raw_column(frame.column(i).unify_dictionaries().combine_chunks())
     if library == "polars":
         column = frame[:, i]
         return raw_column(column.to_arrow(), str(column.dtype))
