@@ -291,7 +291,7 @@ def test_damaged_files(capsys, tmp_path, model):
     assert "cut short" in refused(capsys, "embed", model, tmp_path / "x.npy", *out)
     path = write_csv(tmp_path / "x.csv")
     path.write_text(path.read_text() + "1,2,,4\n")
-    assert "row 301 of x.csv (line 302) has an empty cell" in refused(capsys, "embed", model, path, *out)
+    assert "row 301 of x.csv (line 302) has a missing cell" in refused(capsys, "embed", model, path, *out)
     assert not (tmp_path / "codes.npy").exists()
 
 

@@ -52,6 +52,10 @@ class Form:
         """
         return _number(cell, self.decimal)
 
+    def is_number(self, cell: str | None) -> bool:
+        """Whether a cell is a number, without white space around it."""
+        return cell is not None and cell == cell.strip() and self.number(cell) is not None
+
     def advice(self, cells: Iterable[str]) -> str:
         """What to do about cells that are numbers with another decimal mark or thousands separators; empty if none is.
 

@@ -23,7 +23,7 @@ from wiseale.config import setting
 from wiseale.data.tables.blocks import RawBlock
 from wiseale.data.tables.columns import Selection
 from wiseale.data.tables.csv_form import Form, find_form
-from wiseale.data.tables.raw import MISSING_WORDS, RawColumn, Text
+from wiseale.data.tables.raw import MISSING_WORDS, RawColumn, Text, parse
 from wiseale.data.tables.table import Reader, TableFile
 from wiseale.errors import DataError
 
@@ -55,34 +55,29 @@ class _CsvReader:
     form: Form
 
     def raw(self, chosen: Selection) -> Iterator[RawBlock]:
-        width = len(chosen.features)
-        for cells in self._text((*chosen.features, *chosen.labels)):
-            columns = [RawColumn(Text(_without_missing(column)), form=self.form) for column in cells[:width]]
-            yield RawBlock(columns, [column.to_pylist() for column in cells[width:]])
-
-    def line_of(self, row: int) -> int:
-        """The line in which a row of data, counted from 0, ends."""
-        return next(itertools.islice(self._records(), row, None))[0]
-
-    def _text(self, columns: Sequence[int]) -> Iterator[list[pa.StringArray]]:
-        """The trimmed cells of columns, block by block."""
-        rows = 0
+        columns, width, rows = (*chosen.features, *chosen.labels), len(chosen.features), 0
         if len(self.form.names) > 1 or not _has_empty_lines(self.path):
             try:
-                for block in self._parsed(columns):
+                for cells in self._parsed(columns):
+                    block = RawBlock(self._columns(cells[:width], parsed=True), _labels(cells[width:], parsed=True))
                     yield block
-                    rows += len(block[0])
+                    rows += len(block)
                 return
             except pa.ArrowInvalid:
                 pass
             except OSError as error:
                 raise DataError(f"cannot read {self.path}: {error.strerror}") from None
         records = itertools.islice(self._records(), rows, None)
-        while block_rows := list(itertools.islice(records, max(1, _CELLS // len(columns)))):
-            yield [_trimmed(pa.array([cells[i] for _, cells in block_rows], pa.string())) for i in columns]
+        while part := list(itertools.islice(records, max(1, _CELLS // len(columns)))):
+            cells = [pa.array([record[i] for _, record in part], pa.string()) for i in columns]
+            yield RawBlock(self._columns(cells[:width]), _labels(cells[width:]))
+
+    def line_of(self, row: int) -> int:
+        """The line in which a row of data, counted from 0, ends."""
+        return next(itertools.islice(self._records(), row, None))[0]
 
     def _parsed(self, columns: Sequence[int]) -> Iterator[list[pa.StringArray]]:
-        """The cells as Arrow parses them; ArrowInvalid where the csv module has to."""
+        """The cells of columns as Arrow parses them, block by block; ArrowInvalid where the csv module has to."""
         names = [f"f{i}" for i in columns]
         size = min(max(_BLOCK, _ROWS * self.form.line_bytes), _LARGEST_BLOCK)
         batches = arrow_csv.open_csv(
@@ -97,11 +92,26 @@ class _CsvReader:
         for batch in batches:
             rows = batch.slice(header)
             header = False
-            cells = {name: _trimmed(rows.column(name)) for name in rows.schema.names}
-            if any(_has_quote_after_space(rows.column(name), trimmed) for name, trimmed in cells.items()):
-                raise pa.ArrowInvalid("a quote after a space, which the csv module alone takes for one")
             if len(rows):
-                yield [cells[name] for name in names]
+                yield [rows.column(name) for name in names]
+
+    def _columns(self, cells: list[pa.StringArray], *, parsed: bool = False) -> list[RawColumn]:
+        """Cells without white space around them and missing words; those that are numbers are parsed together."""
+        likely = [k for k, column in enumerate(cells) if self.form.is_number(column[0].as_py())]
+        texts: dict[int, Text] = {}
+        if likely:
+            together = pa.concat_arrays([cells[k] for k in likely])
+            numbers = parse(together, self.form.decimal)
+            if numbers is None:
+                together = _cleaned(together, parsed)
+                numbers = parse(together, self.form.decimal)
+            n = len(cells[0])
+            for i, k in enumerate(likely):
+                part = slice(i * n, (i + 1) * n)
+                texts[k] = Text(together[part], None if numbers is None else numbers[part])
+        return [
+            RawColumn(texts.get(k) or Text(_cleaned(column, parsed)), form=self.form) for k, column in enumerate(cells)
+        ]
 
     def _records(self) -> Iterator[tuple[int, list[str]]]:
         """Line and cells of each row of data; a row of another width is refused, empty lines are skipped."""
@@ -141,17 +151,23 @@ def _has_empty_lines(path: Path) -> bool:
         return any(text[i : i + _BLOCK].strip(b"\r\n") for i in range(first, len(text), _BLOCK))
 
 
-def _trimmed(cells: pa.StringArray) -> pa.StringArray:
-    return pc.utf8_trim(cells, characters=_SPACE)
+def _labels(cells: list[pa.StringArray], *, parsed: bool = False) -> list[list[str]]:
+    return [_trimmed(column, parsed).to_pylist() for column in cells]
 
 
-def _has_quote_after_space(cells: pa.StringArray, trimmed: pa.StringArray) -> bool:
-    return bool(pc.any(pc.starts_with(trimmed, '"')).as_py() and pc.any(pc.starts_with(cells, " ")).as_py())
-
-
-def _without_missing(cells: pa.StringArray) -> pa.StringArray:
+def _cleaned(cells: pa.StringArray, parsed: bool) -> pa.StringArray:
+    """Cells without white space around them, null where one is missing."""
+    cells = _trimmed(cells, parsed)
     missing = pc.is_in(cells, value_set=_missing_words())
     return pc.if_else(missing, None, cells) if pc.any(missing).as_py() else cells
+
+
+def _trimmed(cells: pa.StringArray, parsed: bool) -> pa.StringArray:
+    """Cells without white space around them; ArrowInvalid where Arrow ``parsed`` a quote after a space as text."""
+    trimmed = pc.utf8_trim(cells, characters=_SPACE)
+    if parsed and pc.any(pc.starts_with(trimmed, '"')).as_py() and pc.any(pc.starts_with(cells, " ")).as_py():
+        raise pa.ArrowInvalid("the csv module alone takes a quote after a space for one")
+    return trimmed
 
 
 @cache

@@ -108,7 +108,8 @@ class Facts:
             self._last = float(values[-1])
         self.rows += len(column)
         if not column.is_numeric and len(self._written) <= MOST_LEVELS:
-            _count(self._written, column.words())
+            for word, count in column.word_counts().items():
+                self._written[word] = self._written.get(word, 0) + count
         if not self.words and len(self._as_numbers) <= MOST_LEVELS:
             _count(self._as_numbers, map(as_word, np.unique(present)[: MOST_LEVELS + 1].tolist()))
 

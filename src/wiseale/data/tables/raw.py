@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,12 +21,15 @@ MISSING_WORDS = {"", "-", "--", "?", "na", "n/a", "#n/a", "nan", "null", "none",
 
 Numbers = npt.NDArray[np.float64]
 
+_NUMERIC_START = r"^[-+.,0-9]|^[iInN]|^[^\x00-\x7f]"  # of whatever Python may read as a number
+
 
 class Text(Sequence[str | None]):
-    """Cells of text in an Arrow array, None for missing ones."""
+    """Cells of text in an Arrow array, None for missing ones; ``numbers`` are their values, where they are known."""
 
-    def __init__(self, cells: pa.StringArray) -> None:
+    def __init__(self, cells: pa.StringArray, numbers: Numbers | None = None) -> None:
         self.cells = cells
+        self._numbers = numbers
 
     def __len__(self) -> int:
         return len(self.cells)
@@ -43,27 +47,31 @@ class Text(Sequence[str | None]):
         return Text(self.cells[i]) if isinstance(i, slice) else self.cells[i].as_py()
 
     @cached_property
-    def encoded(self) -> tuple[npt.NDArray[np.int64], list[str]]:
+    def encoded(self) -> tuple[npt.NDArray[np.int32], pa.StringArray]:
         """The position of each cell's word, -1 for a missing cell, and the words in the order they first occur."""
         encoded = self.cells.dictionary_encode()
-        positions = encoded.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
-        return positions, encoded.dictionary.to_pylist()
+        return encoded.indices.fill_null(-1).to_numpy(), encoded.dictionary
 
     def as_numbers(self, form: Form | None) -> tuple[Numbers, int | None]:
         """The cells as numbers, and the position of the first that is not one; text without a form is words."""
-        first = pc.first(self.cells).as_py()
-        if form is not None and (first is None or form.number(first) is not None):
-            numbers = _cast(self.cells, form.decimal)
-            if numbers is not None:
-                return numbers, None
+        numbers = self._numbers
+        if form is not None and numbers is None and form.is_number(pc.first(self.cells).as_py()):
+            numbers = parse(self.cells, form.decimal)
+        if numbers is not None:
+            return numbers, None
         positions, words = self.encoded
-        parsed = [form.number(word) if form else None for word in words]
-        numbers = np.array([*(math.nan if number is None else number for number in parsed), math.nan])[positions]
-        wrong = np.array([*(number is None for number in parsed), False])[positions]
-        return numbers, int(np.argmax(wrong)) if wrong.any() else None
+        values, wrong = np.full(len(words) + 1, math.nan), np.ones(len(words) + 1, bool)
+        wrong[-1] = False  # a missing cell
+        if form is not None:
+            likely = pc.indices_nonzero(pc.match_substring_regex(words, _NUMERIC_START))
+            for i, word in zip(likely.to_pylist(), words.take(likely).to_pylist(), strict=True):
+                if (number := form.number(word)) is not None:
+                    values[i], wrong[i] = number, False
+        refused = wrong[positions]
+        return values[positions], int(np.argmax(refused)) if refused.any() else None
 
 
-def _cast(cells: pa.StringArray, decimal: str) -> Numbers | None:
+def parse(cells: pa.StringArray, decimal: str) -> Numbers | None:
     """Text as numbers by Arrow's parser, which rounds correctly; None where Python's own has to be asked."""
     if decimal == "comma":
         if pc.any(pc.match_substring(cells, ".")).as_py():
@@ -135,6 +143,14 @@ class RawColumn:
         if not self.is_numeric:
             return [value if value is None or isinstance(value, str) else as_word(value) for value in self.values]
         return [None if math.isnan(value) else as_word(value) for value in self.values.tolist()]
+
+    def word_counts(self) -> dict[str, int]:
+        """In how many cells each word is, in the order in which they first occur."""
+        if not isinstance(self.values, Text):
+            return Counter(word for word in self.words() if word is not None)
+        positions, words = self.values.encoded
+        counts = np.bincount(positions[positions >= 0], minlength=len(words))
+        return dict(zip(words.to_pylist(), counts.tolist(), strict=True))
 
     def shown_values(self, levels: bool) -> Sequence[Any]:
         """The cells as they were written, None for missing ones; numbers that are whole without a decimal point."""
