@@ -101,7 +101,8 @@ class _CsvReader:
         texts: dict[int, Text] = {}
         if likely:
             together = pa.concat_arrays([cells[k] for k in likely])
-            numbers = parse(together, self.form.decimal)
+            empty = pc.any(pc.equal(pc.binary_length(together), 0)).as_py()
+            numbers = None if empty else parse(together, self.form.decimal)
             if numbers is None:
                 together = _cleaned(together, parsed)
                 numbers = parse(together, self.form.decimal)
@@ -110,7 +111,8 @@ class _CsvReader:
                 part = slice(i * n, (i + 1) * n)
                 texts[k] = Text(together[part], None if numbers is None else numbers[part])
         return [
-            RawColumn(texts.get(k) or Text(_cleaned(column, parsed)), form=self.form) for k, column in enumerate(cells)
+            RawColumn(texts[k] if k in texts else Text(_words(column, parsed)), form=self.form)
+            for k, column in enumerate(cells)
         ]
 
     def _records(self) -> Iterator[tuple[int, list[str]]]:
@@ -153,6 +155,13 @@ def _has_empty_lines(path: Path) -> bool:
 
 def _labels(cells: list[pa.StringArray], *, parsed: bool = False) -> list[list[str]]:
     return [_trimmed(column, parsed).to_pylist() for column in cells]
+
+
+def _words(cells: pa.StringArray, parsed: bool) -> pa.DictionaryArray:
+    """Cells without white space around them, null where one is missing, each word stored once."""
+    encoded = cells.dictionary_encode()
+    words = _cleaned(encoded.dictionary, parsed).dictionary_encode()  # " a" and "a" are one
+    return pa.DictionaryArray.from_arrays(words.indices.take(encoded.indices), words.dictionary)
 
 
 def _cleaned(cells: pa.StringArray, parsed: bool) -> pa.StringArray:

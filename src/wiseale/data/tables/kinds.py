@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -108,7 +109,7 @@ class Facts:
             self._last = float(values[-1])
         self.rows += len(column)
         if not column.is_numeric and len(self._written) <= MOST_LEVELS:
-            for word, count in column.word_counts().items():
+            for word, count in islice(column.word_counts().items(), MOST_LEVELS + 1):
                 self._written[word] = self._written.get(word, 0) + count
         if not self.words and len(self._as_numbers) <= MOST_LEVELS:
             _count(self._as_numbers, map(as_word, np.unique(present)[: MOST_LEVELS + 1].tolist()))

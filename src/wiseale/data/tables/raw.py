@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, overload
@@ -27,7 +27,7 @@ _NUMERIC_START = r"^[-+.,0-9]|^[iInN]|^[^\x00-\x7f]"  # of whatever Python may r
 class Text(Sequence[str | None]):
     """Cells of text in an Arrow array, None for missing ones; ``numbers`` are their values, where they are known."""
 
-    def __init__(self, cells: pa.StringArray, numbers: Numbers | None = None) -> None:
+    def __init__(self, cells: pa.StringArray | pa.DictionaryArray, numbers: Numbers | None = None) -> None:
         self.cells = cells
         self._numbers = numbers
 
@@ -49,13 +49,18 @@ class Text(Sequence[str | None]):
     @cached_property
     def encoded(self) -> tuple[npt.NDArray[np.int32], pa.StringArray]:
         """The position of each cell's word, -1 for a missing cell, and the words in the order they first occur."""
-        encoded = self.cells.dictionary_encode()
+        encoded = self.cells if pa.types.is_dictionary(self.cells.type) else self.cells.dictionary_encode()
         return encoded.indices.fill_null(-1).to_numpy(), encoded.dictionary
+
+    def look_up(self, positions: Mapping[Any, int]) -> Numbers:
+        """The position of each cell's word in a mapping, -1 where it has none."""
+        cells, words = self.encoded
+        return np.array([*(positions.get(word, -1) for word in words.to_pylist()), -1], np.float64)[cells]
 
     def as_numbers(self, form: Form | None) -> tuple[Numbers, int | None]:
         """The cells as numbers, and the position of the first that is not one; text without a form is words."""
         numbers = self._numbers
-        if form is not None and numbers is None and form.is_number(pc.first(self.cells).as_py()):
+        if form is not None and numbers is None and pa.types.is_string(self.cells.type):
             numbers = parse(self.cells, form.decimal)
         if numbers is not None:
             return numbers, None
