@@ -32,7 +32,7 @@ class Selection:
     labels: tuple[int, ...]
     said: bool = False
     unnamed: int | None = None
-    line_of: Callable[[int], int] | None = field(default=None, compare=False)
+    line_of: Callable[[int], int | None] | None = field(default=None, compare=False)
 
     def called(self, columns: Iterable[int]) -> str:
         """Columns as a sentence names them: ``"price", "qty"``, or ``3`` where there is no name."""
@@ -79,7 +79,7 @@ def select(
     labels: Sequence[str],
     *,
     row_numbers: bool = False,
-    line_of: Callable[[int], int] | None = None,
+    line_of: Callable[[int], int | None] | None = None,
 ) -> Selection:
     """Find the columns asked for; without any, all that are neither dropped nor labels are features.
 

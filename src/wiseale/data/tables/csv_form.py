@@ -30,6 +30,7 @@ class Form:
         decimal: ``"point"`` or ``"comma"``.
         file: name of the file.
         line_bytes: size of a line, about.
+        spaced: whether a quote may follow a space after a separator (``1, "a, b"``).
     """
 
     separator: str
@@ -38,6 +39,7 @@ class Form:
     decimal: str
     file: str = ""
     line_bytes: int = 0
+    spaced: bool = False
 
     @classmethod
     def of_output(cls, names: tuple[str, ...] = ()) -> Form:
@@ -89,7 +91,9 @@ def find_form(path: Path, separator: str, header: str, decimal: str) -> Form:
     first, second = rows[0], rows[1] if len(rows) > 1 else []
     has_header = _guess_header(path.name, first, second, decimal) if header == "auto" else header == "true"
     names = tuple(" ".join(cell.split()) for cell in first) if has_header else counted_names(len(first))
-    return Form(_SEPARATORS[separator], names, has_header, decimal, path.name, len(sample) // len(rows))
+    mark = _SEPARATORS[separator]
+    spaced = re.search(rf'(?:^|[\r\n{re.escape(mark)}]) +"', sample) is not None
+    return Form(mark, names, has_header, decimal, path.name, len(sample) // len(rows), spaced)
 
 
 def _sample(path: Path) -> str:

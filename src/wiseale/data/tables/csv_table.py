@@ -56,14 +56,14 @@ class _CsvReader:
 
     def raw(self, chosen: Selection) -> Iterator[RawBlock]:
         columns, width, rows = (*chosen.features, *chosen.labels), len(chosen.features), 0
-        if len(self.form.names) > 1 or not _has_empty_lines(self.path):
+        if not self.form.spaced and (len(self.form.names) > 1 or not _has_empty_lines(self.path)):
             try:
                 for cells in self._parsed(columns):
                     block = RawBlock(self._columns(cells[:width], parsed=True), _labels(cells[width:], parsed=True))
                     yield block
                     rows += len(block)
                 return
-            except pa.ArrowInvalid:
+            except (pa.ArrowInvalid, pa.ArrowKeyError):
                 pass
             except OSError as error:
                 raise DataError(f"cannot read {self.path}: {error.strerror}") from None
@@ -72,9 +72,9 @@ class _CsvReader:
             cells = [pa.array([record[i] for _, record in part], pa.string()) for i in columns]
             yield RawBlock(self._columns(cells[:width]), _labels(cells[width:]))
 
-    def line_of(self, row: int) -> int:
-        """The line in which a row of data, counted from 0, ends."""
-        return next(itertools.islice(self._records(), row, None))[0]
+    def line_of(self, row: int) -> int | None:
+        """The line in which a row of data, counted from 0, ends; None if there is no such row."""
+        return next((line for line, _ in itertools.islice(self._records(), row, None)), None)
 
     def _parsed(self, columns: Sequence[int]) -> Iterator[list[pa.StringArray]]:
         """The cells of columns as Arrow parses them, block by block; ArrowInvalid where the csv module has to."""

@@ -28,7 +28,7 @@ class Reader(Protocol):
         ...
 
     @property
-    def line_of(self) -> Callable[[int], int] | None:
+    def line_of(self) -> Callable[[int], int | None] | None:
         """The line of a row of data, counted from 0, where the table is text."""
         ...
 
