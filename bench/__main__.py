@@ -10,7 +10,7 @@ from bench.table import keep
 
 _NAMES = (
     *("training", "kernel", "ranks", "shared_bound", "simulate"),
-    *("evaluation", "memory", "data", "large", "explorer"),
+    *("evaluation", "memory", "data", "large", "explorer", "tables"),
 )
 BENCHMARKS = {name: f"bench.{name}" for name in _NAMES}
 

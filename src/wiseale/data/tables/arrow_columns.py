@@ -26,6 +26,7 @@ def raw_column(column: pa.Array, dtype: str = "") -> RawColumn:
         values = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
         return RawColumn(values, dtype, boolean=types.is_boolean(kind))
     if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
+        column = column.cast(pa.large_string()) if types.is_string_view(kind) else column
         return RawColumn(Text(column), dtype, categories=categories, ordered=ordered)
     nothing = np.full(len(column), math.nan)
     if types.is_null(kind):

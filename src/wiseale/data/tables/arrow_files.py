@@ -27,9 +27,9 @@ class ParquetFile(TableFile):
 
     def open(self, path: Path) -> tuple[Sequence[str], Reader]:
         """Read the file's schema."""
-        with _intact(path, "Parquet"):
+        with _intact(f"{path.name} is damaged or not a Parquet file"):
             file = pyarrow.parquet.ParquetFile(path, memory_map=True)
-            return _named(file.schema_arrow), _Reader(path, lambda names: file.iter_batches(_ROWS, columns=names))
+            return _named(file.schema_arrow), _Reader(lambda names: file.iter_batches(_ROWS, columns=names))
 
 
 @dataclass(frozen=True)
@@ -38,21 +38,20 @@ class ArrowFile(TableFile):
 
     def open(self, path: Path) -> tuple[Sequence[str], Reader]:
         """Read the file's schema."""
-        with _intact(path, "Arrow"):
+        with _intact(f"{path.name} is damaged or not an Arrow file"):
             schema, _ = _open_batches(path)
-            return _named(schema), _Reader(path, lambda names: _parts(path, names))
+            return _named(schema), _Reader(lambda names: _parts(path, names))
 
 
 @dataclass(frozen=True)
 class _Reader:
-    path: Path
     batches: Callable[[list[str]], Iterator[pa.RecordBatch]]
     form = None
     line_of = None
 
     def raw(self, chosen: Selection) -> Iterator[RawBlock]:
         names = [chosen.names[i] for i in dict.fromkeys(chosen.features + chosen.labels)]
-        with _intact(self.path):
+        with _intact(f"{chosen.file} is damaged: write it again"):
             for batch in self.batches(names):
                 labels = [_words(batch.column(chosen.names[i])) for i in chosen.labels]
                 yield RawBlock([raw_column(batch.column(chosen.names[i])) for i in chosen.features], labels)
@@ -79,15 +78,14 @@ def _parts(path: Path, names: list[str]) -> Iterator[pa.RecordBatch]:
 
 
 @contextmanager
-def _intact(path: Path, kind: str = "") -> Iterator[None]:
+def _intact(problem: str) -> Iterator[None]:
     """Refuse a damaged file: pyarrow raises many exceptions for one."""
     try:
         yield
     except DataError:
         raise
     except (pa.ArrowException, OSError, ValueError, KeyError, MemoryError):
-        problem = f"is damaged or not {'an' if kind[0] in 'A' else 'a'} {kind} file" if kind else "is damaged: write it again"
-        raise DataError(f"{path.name} {problem}") from None
+        raise DataError(problem) from None
 
 
 def _named(schema: pa.Schema) -> list[str]:

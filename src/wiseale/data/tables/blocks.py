@@ -62,9 +62,7 @@ def as_numbers(chosen: Selection, blocks: Iterable[RawBlock]) -> Iterator[Block]
 
 
 def _not_numbers(chosen: Selection, i: int, dtype: str) -> str:
-    return (
-        f"column {chosen.called([i])} of {chosen.file} holds {dtype}, not numbers: {_remedy(chosen, [i])}"
-    )
+    return f"column {chosen.called([i])} of {chosen.file} holds {dtype}, not numbers: {_remedy(chosen, [i])}"
 
 
 def _not_a_number(chosen: Selection, raw: RawBlock, columns: Sequence[int], row: int, start: int) -> str:

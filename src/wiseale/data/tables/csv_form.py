@@ -73,7 +73,8 @@ class Form:
             return ""
         grouped = re.compile(rf"[-+]?[1-9]\d{{0,2}}(\{other}\d{{3}})+(\{mark}\d*)?")
         first = next((cell for cell in marked if not grouped.fullmatch(cell)), None)
-        form = f"{self.file}:decimal={'point' if other == '.' else 'comma'}" + (",separator=comma" if other == self.separator else "")
+        form = f"{self.file}:decimal={'point' if other == '.' else 'comma'}"
+        form += ",separator=comma" if other == self.separator else ""
         if first is not None:
             return f"write {form} if that is a number" if first.count(other) == 1 and mark not in first else ""
         plain = marked[0].replace(other, "")
@@ -99,7 +100,8 @@ def find_form(path: Path, separator: str, header: str, decimal: str) -> Form:
 def _sample(path: Path) -> str:
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            lines, size = [], 0  # of lines that hold something, and of their characters
+            lines: list[str] = []  # those that hold something
+            size = 0
             while (len(lines) < _LEAST_LINES or size < _SAMPLE) and (line := file.readline(_LONGEST_LINE)):
                 if line.strip("\r\n"):
                     lines.append(line)
@@ -158,7 +160,7 @@ def _guess_header(file: str, first: list[str], second: list[str], decimal: str) 
 
 
 def _number(cell: str, decimal: str) -> float | None:
-    if "_" in cell or cell[:1].isalpha() and cell[0] not in "iInN":  # Python reads 2020_01 as a number; people do not
+    if "_" in cell or (cell[:1].isalpha() and cell[0] not in "iInN"):  # Python takes 2020_01 for a number
         return None
     if decimal == "comma":
         if "." in cell:

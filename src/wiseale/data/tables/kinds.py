@@ -104,7 +104,8 @@ class Facts:
             self.whole &= bool((present == np.floor(present)).all())
             self.low, self.high = min(self.low, float(present.min())), max(self.high, float(present.max()))
             self.total += float(present.sum())
-            steps = np.diff(np.concatenate([[self._last] if self.rows else [], values]))
+            with np.errstate(invalid="ignore"):  # infinite cells are refused later
+                steps = np.diff(np.concatenate([[self._last] if self.rows else [], values]))
             self.counting &= bool((steps == 1).all())
             self._last = float(values[-1])
         self.rows += len(column)

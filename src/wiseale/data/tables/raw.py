@@ -16,7 +16,8 @@ import pyarrow.compute as pc
 
 from wiseale.data.tables.csv_form import Form
 
-MISSING_WORDS = {"", "-", "--", "?", "na", "n/a", "#n/a", "nan", "null", "none", "missing", "<na>", "nat", "."}
+MISSING_WORDS = {"", "-", "--", "?", ".", "na", "n/a", "#n/a", "<na>", "nan", "-nan", "+nan", "nat"}
+MISSING_WORDS |= {"null", "none", "missing"}
 """Cells of a text table that stand for a missing one."""
 
 Numbers = npt.NDArray[np.float64]
@@ -43,7 +44,7 @@ class Text(Sequence[str | None]):
     @overload
     def __getitem__(self, i: slice) -> Text: ...
 
-    def __getitem__(self, i: int | slice) -> str | None | Text:
+    def __getitem__(self, i: int | slice) -> str | Text | None:
         return Text(self.cells[i]) if isinstance(i, slice) else self.cells[i].as_py()
 
     @cached_property
