@@ -105,17 +105,14 @@ def _memory(path: Path) -> str:
             file.write(text[header:])
     for each in (path, longer):
         code = f"from bench import tables; tables.print_memory({str(each)!r})"
-        allocated.append(
-            subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-        )
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        allocated.append(done.stdout.strip())
     longer.unlink()
-    return ", ".join(line.strip() for line in allocated)
+    return ", ".join(allocated)
 
 
 def print_memory(path: str) -> None:
     """Megabytes that one pass over a file allocates at most."""
-    pool = pa.proxy_memory_pool(pa.default_memory_pool())
-    pa.set_memory_pool(pool)
     tracemalloc.start()
     _read(Path(path))
-    print(f"{(pool.max_memory() + tracemalloc.get_traced_memory()[1]) / 1e6:.0f}")
+    print(f"{(pa.default_memory_pool().max_memory() + tracemalloc.get_traced_memory()[1]) / 1e6:.0f}")

@@ -162,8 +162,15 @@ def _labels(cells: list[pa.StringArray], *, parsed: bool = False) -> list[list[s
 def _words(cells: pa.StringArray, parsed: bool) -> pa.DictionaryArray:
     """Cells without white space around them, null where one is missing, each word stored once."""
     encoded = cells.dictionary_encode()
-    words = _cleaned(encoded.dictionary, parsed).dictionary_encode()  # " a" and "a" are one
+    cleaned = _cleaned(encoded.dictionary, parsed)
+    if not cleaned.null_count and _size(cleaned) == _size(encoded.dictionary):
+        return encoded
+    words = cleaned.dictionary_encode()  # " a" and "a" are one
     return pa.DictionaryArray.from_arrays(words.indices.take(encoded.indices), words.dictionary)
+
+
+def _size(text: pa.StringArray) -> int:
+    return int(pc.sum(pc.binary_length(text)).as_py() or 0)
 
 
 def _cleaned(cells: pa.StringArray, parsed: bool) -> pa.StringArray:
