@@ -10,7 +10,7 @@ from bench.table import keep
 
 _NAMES = (
     *("training", "kernel", "ranks"),
-    *("evaluation", "memory", "data", "explorer"),
+    *("evaluation", "memory", "data", "explorer", "tables"),
 )
 BENCHMARKS = {name: f"bench.{name}" for name in _NAMES}
 

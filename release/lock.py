@@ -16,7 +16,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-EXTRAS = "explore,logging,onnx,parquet"
+EXTRAS = "explore,logging,onnx"
 LEFT_OUT = ("wiseale", "torch")
 
 

@@ -30,11 +30,7 @@ def test_it_lists_what_the_package_needs():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     needed = [
         *project["dependencies"],
-        *(
-            word
-            for extra in ("explore", "logging", "onnx", "parquet")
-            for word in project["optional-dependencies"][extra]
-        ),
+        *(word for extra in ("explore", "logging", "onnx") for word in project["optional-dependencies"][extra]),
     ]
     names = {re.split(r"[<>=!\[ ]", word)[0].lower() for word in needed} - {"torch"}
     assert names <= versions(ROOT / "requirements.lock", LINE).keys()

@@ -73,7 +73,6 @@ def write(x, folder: Path, form: str) -> Path:
     elif form == "csv":
         np.savetxt(path, x, "%.17g", delimiter=",", header=",".join(names), comments="")
     else:
-        pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'wiseale[parquet]'")
         native = x.astype(x.dtype.newbyteorder("="))
         pd.DataFrame(native, columns=names).to_parquet(path)
     return path

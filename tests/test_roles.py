@@ -60,7 +60,7 @@ PARTS = {
     "sinkhorn_ae:SinkhornAe": "prior_weight debiased epsilon iterations encoder",
     "wae_gan:WaeGan": "prior_weight encoder critic_layers critic_width critic_lr gradient_penalty add_norm",
     "wae_mmd:WaeMmd": "prior_weight encoder",
-    "wise_ale:WiseAle": "estimator prior_weight aggregate bank_size",
+    "wise_ale:WiseAle": "estimator prior_weight",
     "wise_ale_exact:WiseAleExact": "estimator prior_weight reconstruction",
     "conv:Conv1d": "sigma_activation sigma_min init start channels kernel hidden",
     "conv:Conv2d": "sigma_activation sigma_min init start channels kernel hidden",

@@ -6,7 +6,9 @@ import subprocess
 import sys
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 from tests.cli.commands import run
 
 from wiseale import AutoEncoder, load
@@ -63,7 +65,8 @@ def model(estimator, tmp_path):
 def small_blocks(monkeypatch):
     """Blocks of a few rows, so that every file takes many of them."""
     monkeypatch.setattr(stream, "_BLOCK_BYTES", 500)
-    monkeypatch.setattr("wiseale.data.tables.csv_table._CELLS", 50)
+    monkeypatch.setattr("wiseale.data.tables.csv_table._BLOCK", 500)
+    monkeypatch.setattr("wiseale.data.tables.csv_table._ROWS", 1)
     monkeypatch.setattr("wiseale.models.inference._BLOCK_ROWS", 7)
 
 
@@ -77,8 +80,7 @@ def test_codes_are_the_estimator_s(capsys, tmp_path, model, estimator, kind, suf
     elif kind == "npz":
         np.savez_compressed(data, x=X)
     elif kind == "parquet":
-        pq = pytest.importorskip("pyarrow.parquet")
-        pq.write_table(__import__("pyarrow").table(dict(zip(NAMES, X.T, strict=True))), data)
+        parquet.write_table(pa.table(dict(zip(NAMES, X.T, strict=True))), data)
     else:
         np.save(data, np.asfortranarray(X) if kind == "fortran" else X.astype("f8" if kind == "npy" else kind))
     expected = estimator.transform(X.astype("f4") if kind == "f4" else X)
@@ -291,7 +293,7 @@ def test_damaged_files(capsys, tmp_path, model):
     assert "cut short" in refused(capsys, "embed", model, tmp_path / "x.npy", *out)
     path = write_csv(tmp_path / "x.csv")
     path.write_text(path.read_text() + "1,2,,4\n")
-    assert "row 301 of x.csv (line 302) has an empty cell" in refused(capsys, "embed", model, path, *out)
+    assert "row 301 of x.csv (line 302) has a missing cell" in refused(capsys, "embed", model, path, *out)
     assert not (tmp_path / "codes.npy").exists()
 
 

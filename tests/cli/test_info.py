@@ -35,10 +35,10 @@ def test_versions_folders_and_kernels(capsys, monkeypatch, tmp_path):
 def test_an_optional_package_that_is_missing(capsys, monkeypatch):
     version = metadata.version
 
-    def without_pyarrow(name):
-        if name == "pyarrow":
+    def without_onnx(name):
+        if name == "onnx":
             raise metadata.PackageNotFoundError(name)
         return version(name)
 
-    monkeypatch.setattr(metadata, "version", without_pyarrow)
-    assert info(capsys)["pyarrow"] == "not installed: pip install 'wiseale[parquet]'"
+    monkeypatch.setattr(metadata, "version", without_onnx)
+    assert info(capsys)["onnx"] == "not installed: pip install 'wiseale[onnx]'"

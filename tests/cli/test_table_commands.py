@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from pyarrow import parquet
 from tests.cli.commands import run
 
 from wiseale.data.source import load_path, read_alike
@@ -87,9 +88,6 @@ def test_an_imputed_table_is_written_like_the_one_it_fills(tmp_path, capsys, hea
 
 
 def test_samples_and_decoded_rows_are_tables_in_the_users_terms(trained, tmp_path, capsys):
-    pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'wiseale[parquet]'")
-    from pyarrow import parquet
-
     codes = tmp_path / "codes.parquet"
     assert run(capsys, "embed", trained / "run", trained / "x.csv", "-o", codes, "--error")[0] == 0
     assert parquet.read_table(codes).column_names[-1] == "error"

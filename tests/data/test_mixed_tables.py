@@ -6,7 +6,9 @@ from functools import partial
 
 import numpy as np
 import pandas
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 from wiseale.data.defaults import describe, describe_columns
 from wiseale.data.source import load_path
@@ -221,9 +223,6 @@ def test_a_category_of_numbers_with_gaps(tmp_path):
 
 
 def test_parquet(tmp_path):
-    pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'wiseale[parquet]'")
-    from pyarrow import parquet
-
     tokyo = datetime.timezone(datetime.timedelta(hours=9))
     when = [datetime.datetime(2020, 1, 1 + i % 28, tzinfo=tokyo) for i in range(N)]
     columns = {"a": NUMBERS, "when": pa.array(when, pa.timestamp("us", "Asia/Tokyo")), "word": ["x", None] * 30}

@@ -146,6 +146,29 @@ def test_other_frames_give_the_same_codes_and_their_own_kind_back(fitted, conver
     assert type(filled) is type(other)
 
 
+class Exported:
+    """A table of a library that nobody here knows: its columns, and Arrow's capsule."""
+
+    def __init__(self, table):
+        self.columns, self.__arrow_c_stream__ = table.column_names, table.__arrow_c_stream__
+
+
+def test_tables_that_export_arrow_are_arrow_tables():
+    table = pa.Table.from_pandas(X.drop(columns="size"), preserve_index=False)
+    est = quick().fit(Exported(table))
+    np.testing.assert_array_equal(est.transform(Exported(table)), quick().fit(table).transform(table))
+    assert isinstance(est.impute(Exported(table)), pa.Table)
+
+
+def test_masked_cells_are_missing():
+    x = RNG.normal(size=(N, 3))
+    masked = np.ma.masked_array(x, RNG.random((N, 3)) < 0.2)
+    holes = masked.filled(np.nan)
+    np.testing.assert_array_equal(quick().fit(masked).transform(masked), quick().fit(holes).transform(holes))
+    whole = np.ma.masked_array(x)
+    np.testing.assert_array_equal(quick().fit(whole).transform(whole), quick().fit(x).transform(x))
+
+
 def test_a_file_leads_to_the_same_model(tmp_path, capsys):
     read = X.astype({"size": str, "sold": str}).drop(columns=["id", "when"])
     read.to_csv(tmp_path / "x.csv", index=False)

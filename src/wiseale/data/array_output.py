@@ -7,7 +7,6 @@ from a text table is written like it: with its separator and decimal mark, and a
 from __future__ import annotations
 
 import csv
-import importlib.util
 import os
 import shutil
 import zipfile
@@ -19,6 +18,8 @@ from types import TracebackType
 from typing import IO, Any, Protocol, Self
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
 
 from wiseale.data.dataset import Array
 from wiseale.data.tables.csv_form import Form
@@ -111,8 +112,6 @@ def _check_writable(path: Path, fields: Sequence[Field]) -> None:
         raise DataError(f"cannot write {path}: the name must end in {', '.join(FORMATS)}")
     if suffix not in _TABLES and any(field.dtype.hasobject for field in fields):
         raise DataError(f"{path.name} can only hold numbers, and the table has words: use .csv or .parquet")
-    if suffix == ".parquet" and importlib.util.find_spec("pyarrow") is None:
-        raise DataError(f"writing {path.name} needs pyarrow: pip install 'wiseale[parquet]'")
     if suffix == ".npy" and len(fields) > 1:
         raise DataError(f"{path.name} holds a single array, not {' and '.join(f.name for f in fields)}: use .npz")
     if suffix in _TABLES and any(len(field.shape) > 1 for field in fields):
@@ -232,19 +231,16 @@ class _Parquet:
         self._writer: Any = None
 
     def write(self, blocks: Sequence[Array]) -> None:
-        import pyarrow
-        from pyarrow import parquet
-
         columns: list[Any] = []
         for field, block in zip(self._fields, blocks, strict=True):
             values = np.asarray(block, field.dtype).reshape(len(block), -1).T
-            columns += [pyarrow.array(column.tolist() if field.dtype.hasobject else column) for column in values]
+            columns += [pa.array(column.tolist() if field.dtype.hasobject else column) for column in values]
         names = [name for field in self._fields for name in field.columns]
         if self._writer is None:
-            self._writer = parquet.ParquetWriter(self._path, pyarrow.table(columns, names=names).schema)
+            self._writer = pyarrow.parquet.ParquetWriter(self._path, pa.table(columns, names=names).schema)
         kinds = self._writer.schema.types
         columns = [column.cast(kind) for column, kind in zip(columns, kinds, strict=True)]
-        self._writer.write_table(pyarrow.table(columns, names=names))
+        self._writer.write_table(pa.table(columns, names=names))
 
     def finish(self) -> Path:
         if self._writer is not None:

@@ -21,7 +21,9 @@ READERS = {
     ".npz": "wiseale.data.arrays:ArrayFile",
     ".csv": "wiseale.data.tables.csv_table:CsvFile",
     ".tsv": "wiseale.data.tables.csv_table:CsvFile",
-    ".parquet": "wiseale.data.tables.parquet_table:ParquetFile",
+    ".parquet": "wiseale.data.tables.arrow_files:ParquetFile",
+    ".feather": "wiseale.data.tables.arrow_files:ArrowFile",
+    ".arrow": "wiseale.data.tables.arrow_files:ArrowFile",
 }
 """Where each type of file is read: a class of settings with the method :meth:`FileReader.load`."""
 

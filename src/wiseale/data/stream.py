@@ -28,7 +28,7 @@ from wiseale.data.arrays import (
 from wiseale.data.dataset import Array, Progress, Rows
 from wiseale.data.finite import first_flaw
 from wiseale.data.source import file_reader, split_path
-from wiseale.data.tables.blocks import Block, RawBlock, check_cells
+from wiseale.data.tables.blocks import Block, RawBlock, as_numbers, check_cells
 from wiseale.data.tables.columns import Selection, select
 from wiseale.data.tables.csv_form import Form
 from wiseale.data.tables.mixed import encode_block
@@ -112,7 +112,8 @@ def _rows_at_once(row_bytes: int) -> int:
 def _table_rows(reader: TableFile, path: Path, columns: tuple[str, ...]) -> RowStream:
     names, read = reader.open(path)
     free = not reader.columns and not reader.drop
-    chosen = select(path.name, names, columns if free else reader.columns, reader.drop, reader.labels)
+    wanted = columns if free else reader.columns
+    chosen = select(path.name, names, wanted, reader.drop, reader.labels, line_of=read.line_of)
     found = tuple(chosen.names[i] or str(i + 1) for i in chosen.features)
     if columns and len(found) == len(columns) and found != columns and not free:
         differ = next(i for i, (ours, theirs) in enumerate(zip(columns, found, strict=True)) if ours != theirs)
@@ -125,7 +126,7 @@ def _table_rows(reader: TableFile, path: Path, columns: tuple[str, ...]) -> RowS
 
 def _table_blocks(chosen: Selection, read: Reader) -> Iterator[Array]:
     n = 0
-    for block in read(chosen):
+    for block in as_numbers(chosen, read.raw(chosen)):
         check_cells(chosen, block, n)
         n += len(block.values)
         yield block.values
@@ -181,9 +182,9 @@ def said_unseen(settings: str) -> Unseen | None:
 def cell_stream(reader: TableFile, path: Path, table: TableSchema, unseen: Unseen | None = None) -> CellStream:
     """A table's columns by the schema's names, wherever they stand."""
     names, read = reader.open(path)
-    found = select(path.name, names, table.names, (), ())
-    others = tuple(i for i in range(len(found.names)) if i not in found.features)
-    return CellStream(replace(found, labels=others), read, table, unseen or table.unseen)
+    features = select(path.name, names, table.names, (), (), line_of=read.line_of)
+    others = tuple(i for i in range(len(names)) if i not in features.features)
+    return CellStream(replace(features, labels=others), read, table, unseen or table.unseen)
 
 
 def _array_rows(reader: ArrayFile, path: Path, default: str | None, *, missing: bool = False) -> RowStream:

@@ -9,12 +9,14 @@ from contextlib import contextmanager
 from typing import Any, Literal
 
 import numpy as np
+import pyarrow as pa
 import torch
 from sklearn.utils import check_random_state
 
 from wiseale import config
 from wiseale.config import Settings
 from wiseale.data.arrays import ChannelsError
+from wiseale.data.tables.frames import library_of
 from wiseale.data.tables.kind_error import KindError
 from wiseale.errors import ConfigError, DataError
 from wiseale.estimator.tables import said_in_python
@@ -92,7 +94,12 @@ def as_seed(random_state: Any) -> int:
 
 
 def from_torch(values: Any) -> Any:
-    """A torch tensor as an array; anything else as it is."""
+    """A torch tensor or a masked array as an array, what exports Arrow as an Arrow table; anything else as it is."""
+    if isinstance(values, np.ma.MaskedArray):
+        return np.ma.filled(values.astype(np.float64), np.nan) if values.mask.any() else values.data
+    table = hasattr(values, "__arrow_c_stream__") and (hasattr(values, "columns") or hasattr(values, "schema"))
+    if table and not library_of(values):
+        return pa.table(values)
     if not isinstance(values, torch.Tensor):
         return values
     if values.layout != torch.strided:

@@ -1,1 +1,1 @@
-"""Tables: CSV and Parquet files, their columns and labels."""
+"""Tables in files and data frames: their columns and labels."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,7 +23,7 @@ class CellError(DataError):
 
 @dataclass(frozen=True)
 class Block:
-    """Some rows: the features' values (rows, features), the cells of each label column, and the file's lines."""
+    """Some rows: the features' values (rows, features), and the cells of each label column."""
 
     values: Array
     labels: Sequence[Sequence[str]]
@@ -32,7 +32,7 @@ class Block:
 
 @dataclass(frozen=True)
 class RawBlock:
-    """Some rows: the features' columns as they are written, the cells of each label column, and the file's lines."""
+    """Some rows: the features' columns as they are written, and the cells of each label column."""
 
     columns: Sequence[RawColumn]
     labels: Sequence[Sequence[str]]
@@ -40,6 +40,47 @@ class RawBlock:
 
     def __len__(self) -> int:
         return len(self.columns[0])
+
+
+def as_numbers(chosen: Selection, blocks: Iterable[RawBlock]) -> Iterator[Block]:
+    """The features of each block as numbers, NaN for a missing cell; a CellError where a column holds anything else."""
+    start = 0
+    for raw in blocks:
+        values = np.empty((len(raw), len(raw.columns)))
+        wrong: dict[int, list[int]] = {}  # columns by the first row in which they do not hold a number
+        for k, column in enumerate(raw.columns):
+            values[:, k], row = column.as_numbers()
+            if column.form is None and (column.holds or not column.is_numeric):
+                raise CellError(_not_numbers(chosen, chosen.features[k], column.dtype))
+            if row is not None:
+                wrong.setdefault(row, []).append(k)
+        if wrong:
+            row = min(wrong)
+            raise CellError(_not_a_number(chosen, raw, wrong[row], row, start))
+        yield Block(values, raw.labels)
+        start += len(raw)
+
+
+def _not_numbers(chosen: Selection, i: int, dtype: str) -> str:
+    return f"column {chosen.called([i])} of {chosen.file} holds {dtype}, not numbers: {_remedy(chosen, [i])}"
+
+
+def _not_a_number(chosen: Selection, raw: RawBlock, columns: Sequence[int], row: int, start: int) -> str:
+    column, i = raw.columns[columns[0]], chosen.features[columns[0]]
+    cell, where, named = str(column.values[row]), place(chosen, start + row, None), f"column {chosen.called([i])}"
+    if "\n" in cell:
+        return f"{where} has a line break in {named}: a quote before it may not be closed"
+    if column.form and (advice := column.form.advice([cell])):
+        return f"{where} has {cell!r} in {named}: {advice}"
+    remedy = _remedy(chosen, [chosen.features[k] for k in columns])
+    return f"{where} has {column.shown(row)} in {named}, which is not a number: {remedy}"
+
+
+def _remedy(chosen: Selection, columns: Sequence[int]) -> str:
+    return (
+        f"leave it out with {chosen.file}:drop={chosen.spelled(columns)}, "
+        f"or colour plots by it with {chosen.file}:labels={chosen.spelled(columns[:1])}"
+    )
 
 
 class _Labels:
@@ -104,12 +145,13 @@ def check_cells(chosen: Selection, block: Block, start: int, *, missing: bool = 
     flaw = first_flaw(block.values, missing=missing)
     if flaw is not None:
         row, column = flaw.index
-        where = place(chosen, start + row, block.lines[row] if block.lines else None)
+        where = place(chosen, start + row, None)
         named = chosen.called([chosen.features[column]])
-        refusal = CellError if flaw.problem == "NaN" else DataError
-        raise refusal(f"{where} has {flaw.problem} in column {named}: fill or drop it; wiseale does not guess")
+        refusal, problem = (CellError, "a missing cell") if flaw.problem == "NaN" else (DataError, flaw.problem)
+        raise refusal(f"{where} has {problem} in column {named}: fill or drop it; wiseale does not guess")
 
 
 def place(chosen: Selection, row: int, line: int | None) -> str:
     """``row 17 of sales.csv (line 18)``: rows of data are counted from 1, without the header."""
+    line = line or (chosen.line_of and chosen.line_of(row))
     return f"row {row + 1} of {chosen.file} ({'counted from 1' if line is None else f'line {line}'})"

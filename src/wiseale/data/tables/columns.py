@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 
 from wiseale import config
 from wiseale.errors import DataError
@@ -23,6 +23,7 @@ class Selection:
         said: whether the user named the features; row numbers among them are then meant.
         unnamed: position of a column that has no name while others do: it is left out if it numbers the rows, as the
             index that pandas writes does, and refused otherwise.
+        line_of: the line of a row of data, counted from 0, in a file of text; None for other tables.
     """
 
     file: str
@@ -31,6 +32,7 @@ class Selection:
     labels: tuple[int, ...]
     said: bool = False
     unnamed: int | None = None
+    line_of: Callable[[int], int | None] | None = field(default=None, compare=False)
 
     def called(self, columns: Iterable[int]) -> str:
         """Columns as a sentence names them: ``"price", "qty"``, or ``3`` where there is no name."""
@@ -77,6 +79,7 @@ def select(
     labels: Sequence[str],
     *,
     row_numbers: bool = False,
+    line_of: Callable[[int], int | None] | None = None,
 ) -> Selection:
     """Find the columns asked for; without any, all that are neither dropped nor labels are features.
 
@@ -87,18 +90,20 @@ def select(
         if name and times > 1:
             numbers = " and ".join(str(i + 1) for i, other in enumerate(names) if other == name)
             raise DataError(f"{file} has several columns named {_quoted(name)} (columns {numbers}): rename them")
-    wanted, dropped, coloured = (tuple(_find(file, names, name) for name in given) for given in (columns, drop, labels))
-    features = wanted or tuple(i for i in range(len(names)) if i not in coloured)
-    features = tuple(dict.fromkeys(i for i in features if i not in dropped))
-    chosen = Selection(file, names, features, coloured, said=bool(wanted))
-    if not chosen.features:
+    wanted, left_out, factors = (
+        tuple(_position(file, names, name) for name in given) for given in (columns, drop, labels)
+    )
+    features = wanted or tuple(i for i in range(len(names)) if i not in factors)
+    features = tuple(dict.fromkeys(i for i in features if i not in left_out))
+    selection = Selection(file, names, features, factors, said=bool(wanted), line_of=line_of)
+    if not features:
         raise DataError(f"no column of {file} is left to learn from: {_listed(names)}")
-    unnamed = [i for i in chosen.features if not names[i]]
+    unnamed = [i for i in features if not names[i]]
     if unnamed and not wanted:
         if not row_numbers or unnamed != [0]:
-            raise no_name(chosen, unnamed[0])
-        return replace(chosen, unnamed=0)
-    return chosen
+            raise no_name(selection, unnamed[0])
+        return replace(selection, unnamed=0)
+    return selection
 
 
 def no_name(chosen: Selection, column: int) -> DataError:
@@ -110,7 +115,7 @@ def no_name(chosen: Selection, column: int) -> DataError:
     )
 
 
-def _find(file: str, names: tuple[str, ...], name: str) -> int:
+def _position(file: str, names: tuple[str, ...], name: str) -> int:
     if name in names:
         return names.index(name)
     if name.isdecimal() and 1 <= int(name) <= len(names):

@@ -21,26 +21,42 @@ _LONGEST_NUMBER = 40  # characters: matching takes time that grows with their sq
 
 @dataclass(frozen=True)
 class Form:
-    """Separator of cells, names of the columns (numbers from 1 without a header), decimal mark, name of the file."""
+    """How a table is written.
+
+    Attributes:
+        separator: what stands between cells.
+        names: of the columns; numbers from 1 without a header.
+        header: whether the first line names the columns.
+        decimal: ``"point"`` or ``"comma"``.
+        file: name of the file.
+        line_bytes: size of a line, about.
+        spaced: whether a quote may follow a space after a separator (``1, "a, b"``).
+    """
 
     separator: str
     names: tuple[str, ...]
     header: bool
     decimal: str
     file: str = ""
+    line_bytes: int = 0
+    spaced: bool = False
 
     @classmethod
     def of_output(cls, names: tuple[str, ...] = ()) -> Form:
         """The form of tables that are not written like another one."""
         return cls(",", names, True, "point")
 
-    def numbers(self, cells: list[str]) -> list[float]:
-        """The cells as numbers; a ValueError if one is not."""
-        return _numbers(cells, self.decimal)
+    def number(self, cell: str) -> float | None:
+        """A cell as a number; None if it is not one.
 
-    def is_number(self, cell: str) -> bool:
-        """Whether one cell is a number."""
-        return _is_number(cell, self.decimal)
+        >>> Form(";", (), True, "comma").number("2,5"), Form(";", (), True, "comma").number("2.5")
+        (2.5, None)
+        """
+        return _number(cell, self.decimal)
+
+    def is_number(self, cell: str | None) -> bool:
+        """Whether a cell is a number, without white space around it."""
+        return cell is not None and cell == cell.strip() and self.number(cell) is not None
 
     def advice(self, cells: Iterable[str]) -> str:
         """What to do about cells that are numbers with another decimal mark or thousands separators; empty if none is.
@@ -52,17 +68,17 @@ class Form:
         """
         mark, other = (".", ",") if self.decimal == "point" else (",", ".")
         numeric = re.compile(rf"[-+]?[\d{mark}{other}]*\{other}\d+[\d{mark}{other}]*")
-        found = [cell for cell in cells if len(cell) <= _LONGEST_NUMBER and numeric.fullmatch(cell)]
-        if not found:
+        marked = [cell for cell in cells if len(cell) <= _LONGEST_NUMBER and numeric.fullmatch(cell)]
+        if not marked:
             return ""
         grouped = re.compile(rf"[-+]?[1-9]\d{{0,2}}(\{other}\d{{3}})+(\{mark}\d*)?")
-        first = next((cell for cell in found if not grouped.fullmatch(cell)), None)
-        named = "point" if other == "." else "comma"
-        form = f"{self.file}:decimal={named}" + (",separator=comma" if other == self.separator else "")
+        first = next((cell for cell in marked if not grouped.fullmatch(cell)), None)
+        form = f"{self.file}:decimal={'point' if other == '.' else 'comma'}"
+        form += ",separator=comma" if other == self.separator else ""
         if first is not None:
             return f"write {form} if that is a number" if first.count(other) == 1 and mark not in first else ""
-        plain = found[0].replace(other, "")
-        if other == self.separator or any(cell.count(other) > 1 or mark in cell for cell in found):
+        plain = marked[0].replace(other, "")
+        if other == self.separator or any(cell.count(other) > 1 or mark in cell for cell in marked):
             return f"write {plain}, without thousands separators, if that is a number"
         return f"write {plain} if that separates thousands, or {form} if it is the decimal mark"
 
@@ -74,17 +90,22 @@ def find_form(path: Path, separator: str, header: str, decimal: str) -> Form:
         separator = "tab" if path.suffix.lower() == ".tsv" else _guess_separator(sample, decimal)
     rows = _rows(sample, _SEPARATORS[separator])
     first, second = rows[0], rows[1] if len(rows) > 1 else []
-    named = _guess_header(path.name, first, second, decimal) if header == "auto" else header == "true"
-    names = tuple(" ".join(cell.split()) for cell in first) if named else counted_names(len(first))
-    return Form(_SEPARATORS[separator], names, named, decimal, path.name)
+    has_header = _guess_header(path.name, first, second, decimal) if header == "auto" else header == "true"
+    names = tuple(" ".join(cell.split()) for cell in first) if has_header else counted_names(len(first))
+    mark = _SEPARATORS[separator]
+    spaced = re.search(rf'(?:^|[\r\n{re.escape(mark)}]) +"', sample) is not None
+    return Form(mark, names, has_header, decimal, path.name, len(sample) // len(rows), spaced)
 
 
 def _sample(path: Path) -> str:
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            lines = [file.readline(_LONGEST_LINE)]
-            while lines[-1] and (len(lines) < _LEAST_LINES or sum(map(len, lines)) < _SAMPLE):
-                lines.append(file.readline(_LONGEST_LINE))
+            lines: list[str] = []  # those that hold something
+            size = 0
+            while (len(lines) < _LEAST_LINES or size < _SAMPLE) and (line := file.readline(_LONGEST_LINE)):
+                if line.strip("\r\n"):
+                    lines.append(line)
+                    size += len(line)
             sample = "".join(lines)
     except UnicodeDecodeError:
         raise DataError(f"{path.name} is not UTF-8 text: save it as UTF-8") from None
@@ -122,7 +143,7 @@ def _guess_separator(sample: str, decimal: str) -> str:
 
 
 def _guess_header(file: str, first: list[str], second: list[str], decimal: str) -> bool:
-    numbers = [_is_number(cell, decimal) for cell in first]
+    numbers = [_number(cell, decimal) is not None for cell in first]
     counting = [cell.strip() for cell in first if cell.strip()]
     starts = [[str(start + i) for i in range(len(counting))] for start in (0, 1)]
     if not any(numbers):
@@ -130,7 +151,7 @@ def _guess_header(file: str, first: list[str], second: list[str], decimal: str) 
     if all(numbers) and not (len(counting) > 1 and counting in starts):  # 0,1,2 may be pandas' default names
         return False
     below = zip(first, numbers, second, strict=False)
-    if any(cell.strip() and not number and _is_number(under, decimal) for cell, number, under in below):
+    if any(cell.strip() and not number and _number(under, decimal) is not None for cell, number, under in below):
         return True
     raise DataError(
         f"cannot tell whether the first line of {file} names its columns: "
@@ -138,17 +159,14 @@ def _guess_header(file: str, first: list[str], second: list[str], decimal: str) 
     )
 
 
-def _numbers(cells: list[str], decimal: str) -> list[float]:
+def _number(cell: str, decimal: str) -> float | None:
+    if "_" in cell or (cell[:1].isalpha() and cell[0] not in "iInN"):  # Python takes 2020_01 for a number
+        return None
     if decimal == "comma":
-        cells = [cell.replace(",", ".", 1) if "." not in cell else "not a number" for cell in cells]
-    if "_" in "".join(cells):  # Python reads 2020_01 as a number; people do not
-        raise ValueError
-    return list(map(float, cells))
-
-
-def _is_number(cell: str, decimal: str) -> bool:
+        if "." in cell:
+            return None
+        cell = cell.replace(",", ".", 1)
     try:
-        _numbers([cell], decimal)
+        return float(cell)
     except ValueError:
-        return False
-    return True
+        return None

@@ -1,6 +1,6 @@
 """Data frames of pandas, polars and Arrow: their columns as raw columns, and cells as a frame of the same form.
 
-None of the three libraries is required: which one a frame belongs to is known by the module of its class.
+Neither pandas nor polars is required: which library a frame belongs to is known by the module of its class.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from wiseale.data.dataset import Array
 from wiseale.data.tables.arrow_columns import raw_column
 from wiseale.data.tables.blocks import RawBlock
 from wiseale.data.tables.columns import Selection, select
-from wiseale.data.tables.raw import RawColumn
+from wiseale.data.tables.raw import RawColumn, Text
 from wiseale.data.tables.schema import Column, TableSchema
 from wiseale.errors import DataError
 
@@ -55,7 +56,7 @@ def _column(frame: Any, i: int) -> RawColumn:
     if library == "pandas":
         return _pandas_column(frame.iloc[:, i])
     if library == "pyarrow":
-        return raw_column(frame.column(i))
+        return raw_column(frame.column(i).unify_dictionaries().combine_chunks())
     if library == "polars":
         column = frame[:, i]
         return raw_column(column.to_arrow(), str(column.dtype))
@@ -74,13 +75,16 @@ def _pandas_column(series: Any) -> RawColumn:
         categories = tuple(series.cat.categories.tolist())
         values = series.astype(object).where(series.notna(), None).tolist()
         numeric = all(isinstance(value, int | float) and not isinstance(value, bool) for value in categories)
-        found: Any = np.array([math.nan if v is None else float(v) for v in values]) if numeric else values
-        return RawColumn(found, "category", categories=categories, ordered=bool(series.cat.ordered))
+        cells: Any = np.array([math.nan if v is None else float(v) for v in values]) if numeric else values
+        return RawColumn(cells, "category", categories=categories, ordered=bool(series.cat.ordered))
     if types.is_bool_dtype(series.dtype) or types.is_numeric_dtype(series.dtype):
         if types.is_complex_dtype(series.dtype):
             raise DataError(f'column "{series.name}" holds complex numbers: give real ones')
         numbers = series.to_numpy(dtype=np.float64, na_value=math.nan)
         return RawColumn(numbers, dtype, boolean=bool(types.is_bool_dtype(series.dtype)))
+    if isinstance(series.dtype, pd.StringDtype):
+        cells = pa.array(series, pa.large_string(), from_pandas=True)
+        return RawColumn(Text(cells.combine_chunks() if isinstance(cells, pa.ChunkedArray) else cells), dtype)
     if types.is_timedelta64_dtype(series.dtype):
         return RawColumn(np.full(len(series), math.nan), dtype, holds="durations")
     if types.is_datetime64_any_dtype(series.dtype) or isinstance(series.dtype, pd.PeriodDtype):
@@ -127,10 +131,8 @@ def write_frame(schema: TableSchema, cells: Array, like: Any = None) -> Any:
 
         return pl.DataFrame([_polars_series(c, values) for c, values in zip(schema.columns, columns, strict=True)])
     if library == "pyarrow":
-        import pyarrow
-
         arrays = [_arrow_array(column, values) for column, values in zip(schema.columns, columns, strict=True)]
-        return pyarrow.table(arrays, names=list(schema.names))
+        return pa.table(arrays, names=list(schema.names))
     return np.stack(columns, axis=1)
 
 
@@ -164,12 +166,10 @@ def _polars_series(column: Column, values: Array) -> Any:
 
 
 def _arrow_array(column: Column, values: Array) -> Any:
-    import pyarrow
-
-    array = pyarrow.array(values.tolist())
+    array = pa.array(values.tolist())
     if column.dtype.startswith("dictionary"):
         return array.dictionary_encode()
     try:
-        return array.cast(pyarrow.type_for_alias(column.dtype), safe=False)
+        return array.cast(pa.type_for_alias(column.dtype), safe=False)
     except (ValueError, KeyError):  # a type without a short name
         return array

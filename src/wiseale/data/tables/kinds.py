@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -103,12 +104,14 @@ class Facts:
             self.whole &= bool((present == np.floor(present)).all())
             self.low, self.high = min(self.low, float(present.min())), max(self.high, float(present.max()))
             self.total += float(present.sum())
-            steps = np.diff(np.concatenate([[self._last] if self.rows else [], values]))
+            with np.errstate(invalid="ignore"):  # infinite cells are refused later
+                steps = np.diff(np.concatenate([[self._last] if self.rows else [], values]))
             self.counting &= bool((steps == 1).all())
             self._last = float(values[-1])
         self.rows += len(column)
         if not column.is_numeric and len(self._written) <= MOST_LEVELS:
-            _count(self._written, column.words())
+            for word, count in islice(column.word_counts().items(), MOST_LEVELS + 1):
+                self._written[word] = self._written.get(word, 0) + count
         if not self.words and len(self._as_numbers) <= MOST_LEVELS:
             _count(self._as_numbers, map(as_word, np.unique(present)[: MOST_LEVELS + 1].tolist()))
 

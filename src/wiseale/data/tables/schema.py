@@ -18,7 +18,7 @@ import numpy.typing as npt
 from wiseale.data.dataset import Array
 from wiseale.data.tables.columns import list_ignored, quote_name
 from wiseale.data.tables.kind_error import KindError
-from wiseale.data.tables.raw import RawColumn
+from wiseale.data.tables.raw import RawColumn, Text
 from wiseale.errors import DataError, counted
 from wiseale.registry import did_you_mean
 
@@ -86,7 +86,10 @@ class Column:
                 self._require_counts(cells, where)
             return cells
         missing = column.missing()
-        found = np.array([self._positions.get(value, -1) for value in self._level_values(column)], np.float64)
+        if isinstance(column.values, Text) and all(isinstance(level, str) for level in self.levels):
+            found = column.values.look_up(self._positions)
+        else:
+            found = np.array([self._positions.get(value, -1) for value in self._level_values(column)], np.float64)
         unknown = np.flatnonzero((found < 0) & ~missing)
         if self.other:
             found[unknown] = self._positions[self.other]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
@@ -10,7 +10,7 @@ from typing import Literal, Protocol
 from wiseale.config import Settings, setting
 from wiseale.data.dataset import Dataset, Scaling
 from wiseale.data.defaults import make_dataset
-from wiseale.data.tables.blocks import Block, CellError, RawBlock, gather
+from wiseale.data.tables.blocks import CellError, RawBlock, as_numbers, gather
 from wiseale.data.tables.columns import Selection, select
 from wiseale.data.tables.csv_form import Form
 from wiseale.data.tables.kinds import choose_counts, parse_kinds
@@ -27,8 +27,9 @@ class Reader(Protocol):
         """How the table is written, where it is text."""
         ...
 
-    def __call__(self, chosen: Selection) -> Iterator[Block]:
-        """The features as numbers; a cell that is missing or no number is refused with a :class:`CellError`."""
+    @property
+    def line_of(self) -> Callable[[int], int | None] | None:
+        """The line of a row of data, counted from 0, where the table is text."""
         ...
 
     def raw(self, chosen: Selection) -> Iterator[RawBlock]:
@@ -55,20 +56,20 @@ class TableFile(Settings):
         :mod:`wiseale.data.tables.mixed`.
         """
         names, read = self.open(path)
-        asked = parse_kinds(self.kinds)
-        labels = dict.fromkeys((*self.labels, *(name for name, kind in asked.items() if kind == "label")))
-        kinds = {name: kind for name, kind in asked.items() if kind != "label"}
-        chosen = select(path.name, names, self.columns, self.drop, tuple(labels), row_numbers=True)
+        kinds = parse_kinds(self.kinds)
+        labels = tuple(dict.fromkeys((*self.labels, *(name for name, kind in kinds.items() if kind == "label"))))
+        kinds = {name: kind for name, kind in kinds.items() if kind != "label"}
+        chosen = select(path.name, names, self.columns, self.drop, labels, row_numbers=True, line_of=read.line_of)
         schema: TableSchema | None = None
         try:
             if kinds:
                 raise CellError("kinds are said")
-            x, factors = gather(chosen, read(chosen))
+            x, factors = gather(chosen, as_numbers(chosen, read.raw(chosen)))
             learned, x = leave_out_row_numbers(chosen, x)
         except CellError:
             learned = learn_schema(chosen, read.raw, kinds, self.missing, self.unseen)
             if (schema := learned.schema) is None:
-                x, factors = gather(learned.chosen, read(learned.chosen))
+                x, factors = gather(learned.chosen, as_numbers(learned.chosen, read.raw(learned.chosen)))
             else:
                 x, factors = gather(learned.chosen, encoded(schema, learned.chosen, read.raw), missing=True)
                 schema = choose_counts(schema, x)
