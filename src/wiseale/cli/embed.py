@@ -83,16 +83,13 @@ def command(
     from wiseale.models.inference import open_codec
 
     codec = open_codec(model)
-    settings = codec.model_config
-    table = settings.table if codec.model.table is not None else None
     with loading_bar() as packing:
         rows = open_rows(
             data,
-            columns=settings.columns,
+            space=codec.space,
             split=split,
             data_root=data_root,
             progress=packing,
-            table=table,
             unseen=unseen,  # type: ignore[arg-type]
         )
     refuse_overwriting(out, data)

@@ -13,13 +13,13 @@ import torch
 
 from wiseale.config import TrainConfig
 from wiseale.data.arrays import observations
-from wiseale.data.dataset import Array, Dataset, Scaling
+from wiseale.data.dataset import Array, Dataset
 from wiseale.data.defaults import describe, make_dataset, suit
 from wiseale.estimator.notebook import Show, epoch_bar, has_bar
-from wiseale.estimator.tables import Cells
 from wiseale.models.collapse import collapse_message
 from wiseale.models.model_file import ModelConfig
 from wiseale.networks.model import Model
+from wiseale.spaces import Scaling, TableSpace
 from wiseale.training.collapse import final_code_use
 from wiseale.training.learner import Learner
 from wiseale.training.loop import fit
@@ -62,28 +62,26 @@ def fit_array(
     *,
     standardize: Scaling | Literal["auto"] = "auto",
     columns: tuple[str, ...] = (),
-    cells: Cells | None = None,
+    cells: TableSpace | None = None,
     verbose: int = 0,
 ) -> Fitted:
     """Train on finite numbers (n, features), (n, channels, length) or (n, channels, height, width), or on cells.
 
     What ``asked`` leaves open is chosen as for files, see :mod:`wiseale.data.defaults`.
     """
-    table = cells.schema if cells is not None and cells.x is not None else None
-    ignored = cells.schema.ignored if cells is not None else ()
-    x = x if table is not None else observations(x, "X", columns=columns)
+    x = x if cells is not None and cells.missing else observations(x, "X", columns=columns)
     scaling = None if standardize == "auto" else standardize
-    dataset = make_dataset(x, "X", columns=columns, scaling=scaling, table=table, ignored=ignored)
+    dataset = make_dataset(x, "X", columns=columns, scaling=scaling, cells=cells)
     used = {name: getattr(asked, name) for name in ("network", "likelihood", "latent_dim") if getattr(asked, name)}
     dataset = replace(dataset, preset=replace(dataset.preset, **used))
     dataset = suit(dataset, dataset.preset.likelihood)
     chosen = resolve(replace(asked, data="X"), dataset)
     assert isinstance(chosen.threads, int)
     with torch_threads(min(chosen.threads, torch.get_num_threads())):  # a limit that the user has set holds
-        return _train(chosen, dataset, cells, verbose)
+        return _train(chosen, dataset, verbose)
 
 
-def _train(chosen: TrainConfig, dataset: Dataset, cells: Cells | None, verbose: int) -> Fitted:
+def _train(chosen: TrainConfig, dataset: Dataset, verbose: int) -> Fitted:
     """Train with complete settings, from the initial weights to the measure of how much the codes are used."""
     work = Work.prepare(chosen, dataset)
     bar = epoch_bar(chosen.max_epochs or 0) if verbose and has_bar() else nullcontext()
@@ -96,9 +94,8 @@ def _train(chosen: TrainConfig, dataset: Dataset, cells: Cells | None, verbose: 
     progress = work.learner.progress
     best = progress.kept_epoch
     use = final_code_use(work)
-    told = collapse_message(use, chosen.objective, work.model_config.likelihood) if use else None
-    model_config = replace(work.model_config, table=cells.schema) if cells is not None else work.model_config
-    return Fitted(work.learner.model, model_config, chosen, journal.history, best, describe(dataset), told)
+    message = collapse_message(use, chosen.objective, work.model_config.likelihood) if use else None
+    return Fitted(work.learner.model, work.model_config, chosen, journal.history, best, describe(dataset), message)
 
 
 def flatten(record: EpochRecord) -> dict[str, Any]:

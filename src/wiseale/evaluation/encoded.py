@@ -12,11 +12,11 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from wiseale import config
 from wiseale.config import TrainConfig
 from wiseale.data import Dataset, Rows, load_dataset
 from wiseale.data.dataset import Array
 from wiseale.data.defaults import check_values, make_dataset
-from wiseale.data.reading import interpret
 from wiseale.data.source import read_alike
 from wiseale.data.stream import open_rows
 from wiseale.errors import DataError, RunError
@@ -27,6 +27,8 @@ from wiseale.posterior import PointPosterior, Posterior
 from wiseale.processes.shared_tasks import Result, Task, results
 from wiseale.randomness import generator
 from wiseale.runs.directory import RunDirectory
+from wiseale.spaces import TableSpace
+from wiseale.spaces.reading import interpret
 from wiseale.training.split import split_rows
 
 MOST_ROWS = 10_000
@@ -134,7 +136,7 @@ class OpenRun:
         return replace(self._encoded(rows, "all rows"), unseen=unseen)
 
     def _encoded(self, rows: Rows, split: str) -> Encoded:
-        check_values(rows, self.codec.model.family)
+        check_values(rows, config.build("likelihood", self.codec.model_config.likelihood))
         return Encoded.of(self.codec, binarized(rows, self.settings.seed), split, self.dataset.circular)
 
 
@@ -169,10 +171,10 @@ def encode_run(path: Path, data: str | None = None, most: int = MOST_ROWS) -> En
 def read_other(codec: Codec, data: str, settings: TrainConfig, root: Path | None) -> Dataset:
     """Data that is not the run's own, read as that was, with the columns that the model knows."""
     spec = read_alike(data, settings.data)
-    if codec.model.table is not None:
+    if codec.space.missing:
         return read_as_cells(codec, spec)
-    dataset = load_dataset(spec, root, columns=codec.model_config.columns)
-    if dataset.table is not None:
+    dataset = load_dataset(spec, root, columns=codec.space.names)
+    if dataset.space.missing:
         raise DataError(
             f"{data} has words or missing cells, and the model was trained on numbers alone: drop such rows"
         )
@@ -181,9 +183,9 @@ def read_other(codec: Codec, data: str, settings: TrainConfig, root: Path | None
 
 def read_as_cells(codec: Codec, data: str) -> Dataset:
     """Other data as cells under the model's own kinds and levels."""
-    table = codec.model_config.table
-    blocks = open_rows(data, columns=codec.model_config.columns, table=table).blocks()
-    return make_dataset(np.concatenate(list(blocks)), data, columns=codec.model_config.columns, table=table)
+    assert isinstance(codec.space, TableSpace)
+    blocks = open_rows(data, space=codec.space).blocks()
+    return make_dataset(np.concatenate(list(blocks)), data, cells=codec.space)
 
 
 def binarized(rows: Rows, seed: int) -> Rows:

@@ -18,6 +18,7 @@ from wiseale.experiments.comparison import COMPARISON, read_comparison
 from wiseale.models.inference import Codec, Codes, open_codec
 from wiseale.randomness import shuffled
 from wiseale.runs.directory import RunDirectory
+from wiseale.spaces import MixedSpace
 from wiseale.training.split import split_rows
 
 MOST_RUNS = 4
@@ -102,8 +103,8 @@ def open_models(paths: Sequence[Path]) -> list[Opened]:
     shapes = {model.codec.model.x_shape for model in opened}
     if len(shapes) > 1:
         raise DataError(f"the models take rows of different shapes ({', '.join(map(str, shapes))}): explore them apart")
-    tables = [model.codec.model_config.table for model in opened]
-    if len({table and table.meaning for table in tables}) > 1:
+    spaces = [model.codec.space for model in opened]
+    if len({space.meaning if isinstance(space, MixedSpace) else "" for space in spaces}) > 1:
         raise DataError("the models read their columns as different kinds or levels: explore them apart")
     return opened
 
@@ -126,7 +127,7 @@ def choose_rows(
     root = data_root or (Path(settings.data_root) if settings and settings.data_root else None)
     if data is not None and settings is not None:
         data = read_alike(data, settings.data)
-    if data is not None and first.codec.model.table is not None:
+    if data is not None and first.codec.space.missing:
         dataset = read_as_cells(first.codec, data)
     else:
         dataset = load_dataset(data or (settings.data if settings else ""), root, progress)
@@ -148,7 +149,7 @@ def choose_rows(
         None if held is None else 0 if split == "test" else int(np.isin(numbers, held, invert=True).sum())
         for held in held_out
     )
-    names = models[0].codec.model_config.columns or dataset.columns
+    names = models[0].codec.space.names or dataset.space.names
     shown = rows.take(numbers)
     both = split == "all rows" and unseen is not None and len(unseen) > 0
     learned_from = np.isin(numbers, unseen, invert=True) if both and unseen is not None else None
@@ -157,9 +158,9 @@ def choose_rows(
 
 def _other_shape(dataset: Dataset, codec: Codec) -> str:
     """What is wrong with data of another shape; columns that the model does not know are named."""
-    known = codec.model_config.columns
-    further = [name for name in dataset.columns if name not in known]
-    if known and further and set(known) <= set(dataset.columns):
+    known = codec.space.names
+    further = [name for name in dataset.space.names if name not in known]
+    if known and further and set(known) <= set(dataset.space.names):
         named = ",".join(further[:3]) + (",…" if len(further) > 3 else "")
         return (
             f"{dataset.name} has columns that the model was not trained on ({named}): leave them out with "

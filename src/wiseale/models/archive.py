@@ -13,7 +13,6 @@ from pathlib import Path
 
 from wiseale.data.source import split_path
 from wiseale.data.stream import open_rows
-from wiseale.data.tables.schema import Unseen
 from wiseale.errors import DataError, WiseAleError
 from wiseale.models.files import embed
 from wiseale.models.inference import Codec, open_codec
@@ -23,6 +22,7 @@ from wiseale.platform.json_files import parse_table, read_text, record, to_json
 from wiseale.platform.locks import exclusive_lock, is_locked
 from wiseale.processes.engines import Engine, Stop
 from wiseale.processes.shared_work import Ended, share_work
+from wiseale.spaces.columns import Unseen
 
 _REQUEST = "archive.json"
 _STOP_SECONDS = 0.5
@@ -180,9 +180,7 @@ def embed_shard(shard: Shard, request: Request, stop: Stop) -> Ended:
 
 def _embed(shard: Shard, request: Request, stop: Stop) -> int:
     codec = _load(request.model, request.model_sha256)
-    settings = codec.model_config
-    table = settings.table if codec.model.table is not None else None
-    rows = open_rows(shard.data, columns=settings.columns, table=table, unseen=request.unseen)
+    rows = open_rows(shard.data, space=codec.space, unseen=request.unseen)
     asked = [time.monotonic()]
 
     def end_if_stopped(done: int, total: int | None) -> None:

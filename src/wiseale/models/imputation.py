@@ -28,14 +28,13 @@ def impute(codec: Codec, stored: Array) -> Numbers:
     """
     x = codec.read(stored)
     network = codec.network
-    if network.table is None:
+    if not codec.space.missing:
         return _fill(codec, stored, _by_rounds(network, x))
     z, weights = _weighted_codes(network, x)
-    expected = torch.zeros(len(x), network.table.layout.size, dtype=x.dtype, device=x.device)
+    expected = torch.zeros(len(x), *codec.space.output_shape, dtype=x.dtype, device=x.device)
     for k in range(z.shape[1]):
-        output = network.decode_output(z[:, k])
-        expected += weights[:, k, None] * network.table.expectation(output)
-    return _fill(codec, stored, network.table.cells(expected))
+        expected += weights[:, k, None] * network.decode(z[:, k]).expected
+    return _fill(codec, stored, network.likelihood.cells(expected))
 
 
 @torch.inference_mode()

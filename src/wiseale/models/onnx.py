@@ -19,9 +19,10 @@ from torch import Tensor, nn
 from wiseale.errors import ConfigError, ModelFileError
 from wiseale.models.inference import Codec
 from wiseale.models.model_file import refuse_to_replace
-from wiseale.networks.model import IdentityStandardizer, Model, Standardizer
+from wiseale.networks.model import Model
 from wiseale.platform.atomic_files import write_directory
 from wiseale.posterior import PointPosterior
+from wiseale.spaces.units import Affine, Units
 
 OPSET = 18
 TOLERANCE = 1e-5
@@ -53,7 +54,7 @@ def export_onnx(codec: Codec, directory: Path) -> Exported:
     has no sigma. The directory appears only if both agree with the model.
     """
     require_extra()
-    if codec.model.table is not None:
+    if codec.space.missing:
         raise ModelFileError("ONNX holds no levels and missing cells of tables: use --format model")
     refuse_to_replace(directory, ("encoder.onnx", "decoder.onnx"))
     model = copy.deepcopy(codec.model).cpu().eval()
@@ -78,14 +79,14 @@ def require_extra() -> None:
         raise ConfigError(f"ONNX export needs {' and '.join(missing)}: pip install 'wiseale[onnx]'")
 
 
-class _Float32Standardizer(nn.Module):
-    """Standardisation in float32: the mean in two parts, so that a large offset is subtracted without loss."""
+class _Float32Units(nn.Module):
+    """Affine units in float32: the mean in two parts, so that a large offset is subtracted without loss."""
 
     high: Tensor
     low: Tensor
     scale: Tensor
 
-    def __init__(self, units: Standardizer) -> None:
+    def __init__(self, units: Affine) -> None:
         super().__init__()
         high = units.mean.float()
         self.register_buffer("high", high)
@@ -99,8 +100,8 @@ class _Float32Standardizer(nn.Module):
         return x * self.scale + self.low + self.high
 
 
-def _float32_units(units: Standardizer) -> IdentityStandardizer | _Float32Standardizer:
-    return units if isinstance(units, IdentityStandardizer) else _Float32Standardizer(units)
+def _float32_units(units: Units) -> Units | _Float32Units:
+    return _Float32Units(units) if isinstance(units, Affine) else units
 
 
 class _Encoder(nn.Module):
@@ -159,7 +160,7 @@ def _verify(model: Model, encoder: Path, decoder: Path) -> tuple[float, float]:
         (found_x,) = run_decoder.run(None, {"z": z.numpy()})
         decoder_error = max(decoder_error, _error(units(torch.from_numpy(found_x).double()).numpy(), x_hat.numpy()))
     # In the user's units x_hat is rounded to float32 beside its mean: this rounding is not an error of the file.
-    rounding = float((units.mean.abs() / units.scale).max()) * 2.0**-23
+    rounding = float((units.mean.abs() / units.scale).max()) * 2.0**-23 if isinstance(units, Affine) else 0.0
     for what, error, allowed in (("encoder", encoder_error, 0.0), ("decoder", decoder_error, rounding)):
         if not error <= TOLERANCE + allowed:
             raise ModelFileError(f"the ONNX {what} is off by {error:.2g}, more than {TOLERANCE:g}: nothing was written")

@@ -14,6 +14,7 @@ from wiseale.objectives.critic import Adversary, Critic
 from wiseale.objectives.encoder_choice import EncoderChoice
 from wiseale.objectives.terms import ObjectiveCall, Terms
 from wiseale.posterior import Posterior
+from wiseale.spaces import Space
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class Aae(EncoderChoice):
 
     title: ClassVar[str] = "AAE"
 
-    def build(self, x_shape: tuple[int, ...], latent_dim: int) -> ObjectiveCall:
+    def build(self, space: Space, latent_dim: int) -> ObjectiveCall:
         """The objective with a fresh critic."""
         critic = Critic(latent_dim, self.critic_layers, self.critic_width)
         return _Aae(critic, self.critic_lr, self.encoder_lr, gradient_penalty=self.gradient_penalty)

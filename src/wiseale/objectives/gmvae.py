@@ -17,11 +17,11 @@ from torch.nn import functional as F
 from wiseale.config import setting
 from wiseale.divergences import kl_posterior_prior
 from wiseale.likelihoods import Likelihood
-from wiseale.likelihoods.table import Table
 from wiseale.networks.model import GaussianHead
 from wiseale.objectives.terms import ObjectiveCall, Terms, WeightedObjective
 from wiseale.posterior import LOG_2PI, Posterior
 from wiseale.processes.collectives import draw_rows
+from wiseale.spaces import Space
 
 _SIGMA_MIN = 1e-3  # floor of the components' sigma: a component of width 0 would make the bound infinite
 
@@ -53,9 +53,9 @@ class Gmvae(WeightedObjective):
     title: ClassVar[str] = "GMVAE"
     own_prior: ClassVar[bool] = True
 
-    def build(self, x_shape: tuple[int, ...], latent_dim: int) -> ObjectiveCall:
+    def build(self, space: Space, latent_dim: int) -> ObjectiveCall:
         """A module with the networks of q(w|x) and p(z|w, y)."""
-        return MixturePrior(self, x_shape, latent_dim)
+        return MixturePrior(self, space, latent_dim)
 
 
 class MixturePrior(nn.Module):
@@ -63,11 +63,12 @@ class MixturePrior(nn.Module):
 
     couples_batch: ClassVar[bool] = False
 
-    def __init__(self, settings: Gmvae, x_shape: tuple[int, ...], latent_dim: int) -> None:
+    def __init__(self, settings: Gmvae, space: Space, latent_dim: int) -> None:
         super().__init__()
         self.settings = settings
         self.latent_dim = latent_dim
-        self.w_body = nn.Sequential(nn.Flatten(), *_layers((math.prod(x_shape), *settings.hidden), nn.ReLU))
+        self.features = space.features()
+        self.w_body = nn.Sequential(nn.Flatten(), *_layers((math.prod(space.seen_shape), *settings.hidden), nn.ReLU))
         self.w_head = GaussianHead(settings.hidden[-1], settings.w_dim, "softplus", 1e-4)
         outputs = 2 * settings.clusters * latent_dim
         self.to_components = nn.Sequential(
@@ -84,7 +85,7 @@ class MixturePrior(nn.Module):
         generator: torch.Generator | None = None,
     ) -> Terms:
         """The terms for a batch, at the given z and one draw of w, each in ``details``."""
-        q_w = self.encode_w(likelihood.family.seen(x) if isinstance(likelihood, Table) else x)
+        q_w = self.encode_w(x)
         w = q_w.sample(draw_rows(len(x), lambda n: _normal((n, self.settings.w_dim), generator)).to(q_w.mu))
         log_components = self.log_components(z, w)
         log_r = log_components.log_softmax(1)  # p(y = k|z, w) by Bayes' rule, all components being equally likely
@@ -103,8 +104,8 @@ class MixturePrior(nn.Module):
         return Terms(reconstruction, prior, 1.0, details, elbo)
 
     def encode_w(self, x: Tensor) -> Posterior:
-        """q(w|x) for a batch (M, *x_shape), of a table with kinds for what networks see of its cells."""
-        posterior: Posterior = self.w_head(self.w_body(x))
+        """q(w|x) for a batch (M, *x_shape)."""
+        posterior: Posterior = self.w_head(self.w_body(self.features.seen(x)[0]))
         return posterior
 
     def components(self, w: Tensor) -> tuple[Tensor, Tensor]:

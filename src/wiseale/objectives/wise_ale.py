@@ -16,6 +16,7 @@ from wiseale.objectives.posterior_bank import PosteriorBank, refuse_small_bank
 from wiseale.objectives.shared_bound import shared_rows
 from wiseale.objectives.terms import ObjectiveCall, Terms, WeightedObjective, weight_value
 from wiseale.posterior import Posterior
+from wiseale.spaces import Space
 
 Estimator = Literal["jensen", "bhattacharyya", "tightest", "mc"]
 
@@ -31,10 +32,10 @@ class WiseAle(WeightedObjective):
     derivation is for the whole dataset. The objective then no longer depends on M. It is an experiment: on sine waves a
     bank of 1,024 collapsed in one seed of three, and larger ones were worse on MNIST (``docs/frontier.md``).
 
-    >>> from wiseale.likelihoods import GaussianFamily
+    >>> from wiseale.likelihoods import Gaussian
     >>> q = Posterior(mu=torch.tensor([[-1.0], [1.0]]), sigma=torch.ones(2, 1))
     >>> x = torch.zeros(2, 3)
-    >>> WiseAle()(x, q, q.mu, GaussianFamily()(x)).prior
+    >>> WiseAle()(x, q, q.mu, Gaussian(x, 1.0)).prior
     tensor(0.2735)
     """
 
@@ -61,7 +62,7 @@ class WiseAle(WeightedObjective):
             refuse_small_bank(self.bank_size, batch_size)
         return super().at_scale(batch_size, n_samples)
 
-    def build(self, x_shape: tuple[int, ...], latent_dim: int) -> ObjectiveCall:
+    def build(self, space: Space, latent_dim: int) -> ObjectiveCall:
         """This objective itself, or a module that holds the posterior bank."""
         return BankedWiseAle(self, latent_dim) if self.aggregate == "bank" else self
 

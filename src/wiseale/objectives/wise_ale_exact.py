@@ -12,11 +12,10 @@ from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
-from torch.utils.checkpoint import checkpoint
 
 from wiseale.config import setting
 from wiseale.divergences import kl_posterior_prior
-from wiseale.likelihoods import AveragesLogProb, Likelihood
+from wiseale.likelihoods import Likelihood
 from wiseale.objectives.terms import Terms, WeightedObjective, weight_value
 from wiseale.objectives.wise_ale import Estimator, aggregate_kl
 from wiseale.posterior import Posterior
@@ -59,33 +58,12 @@ class WiseAleExact(WeightedObjective):
         """The terms for a batch; the ``mc`` estimate uses the given z, without further draws."""
         everything = gather(x)  # a rank's codes have to explain the observations of all ranks
         if self.reconstruction == "mixture":
-            log_prob = pairwise_log_prob(likelihood, everything).logsumexp(1) - math.log(len(everything))
+            log_prob = likelihood.pairwise_log_prob(everything).logsumexp(1) - math.log(len(everything))
         else:
-            log_prob = average_log_prob(likelihood, everything)
+            log_prob = likelihood.average_log_prob(everything)
         with torch.no_grad():
             # From each observation's own code, as AEVB reports them: logged for comparison, not part of the loss.
             own = likelihood.log_prob(x).mean()
             elbo = own - kl_posterior_prior(posterior).mean()
         weight = weight_value(self.prior_weight, len(posterior))
         return Terms(-log_prob, aggregate_kl(posterior, z, self.estimator), weight, {"own_reconstruction": -own}, elbo)
-
-
-def average_log_prob(likelihood: Likelihood, x: Tensor) -> Tensor:
-    """(1/N) Σ_j log p(x_j|z_i), nats, (M,); in O(M) if the likelihood implements it, else over all pairs."""
-    if isinstance(likelihood, AveragesLogProb):
-        return likelihood.average_log_prob(x)
-    return pairwise_log_prob(likelihood, x).mean(1)
-
-
-def pairwise_log_prob(likelihood: Likelihood, x: Tensor) -> Tensor:
-    """log p(x_j|z_i) for every code i and observation j, nats, (M, N), for any likelihood.
-
-    Computed one observation at a time and again in the backward pass: memory is O(M·d_x + M·N), not O(M·N·d_x).
-    """
-    shape = likelihood.mean.shape
-
-    def column(observation: Tensor) -> Tensor:
-        return likelihood.log_prob(observation.expand(shape))
-
-    columns: list[Tensor] = [checkpoint(column, observation, use_reentrant=False) for observation in x]
-    return torch.stack(columns, 1)

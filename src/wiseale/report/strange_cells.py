@@ -6,11 +6,10 @@ import numpy as np
 
 from wiseale.data.dataset import Array
 from wiseale.data.tables.raw import as_word
-from wiseale.data.tables.schema import Column
 from wiseale.errors import counted
 from wiseale.evaluation.encoded import OpenRun
-from wiseale.models.inference import Codec
 from wiseale.report.document import Table
+from wiseale.spaces import Column, TableSpace
 
 MOST_CELLS = 20
 MOST_ROWS = 100_000
@@ -22,7 +21,7 @@ _SHOWN = 12  # other cells of the row
 def strange_cells(run: OpenRun) -> tuple[Table, ...]:
     """The least likely cells given their row's code; nothing where the rows are not a table with named columns."""
     codec, x = run.codec, run.dataset.train.x[:MOST_ROWS]
-    if x.ndim != 2 or not codec.model_config.columns:
+    if not isinstance(codec.space, TableSpace) or not codec.space.columns:
         return ()
     parts = list(codec.blocks(len(x)))
     surprise = np.concatenate([codec.cell_surprise(x[part]) for part in parts])
@@ -32,7 +31,7 @@ def strange_cells(run: OpenRun) -> tuple[Table, ...]:
         return ()
     chosen, places = np.unravel_index(order, surprise.shape)
     x_hat = codec.decode(codec.encode(x[chosen]).mu)
-    columns = _columns(codec)
+    columns = codec.space.written
     rows = []
     for answer, row, i in zip(x_hat, chosen, places, strict=True):
         others = [f"{column.name} {_shown(column, x[row, k])}" for k, column in enumerate(columns) if k != i][:_SHOWN]
@@ -47,11 +46,6 @@ def strange_cells(run: OpenRun) -> tuple[Table, ...]:
     )
     titles = ("row", "column", "observed", "expected", "nats", "the rest of the row")
     return (Table("strange_cells", titles, tuple(rows), caption),)
-
-
-def _columns(codec: Codec) -> tuple[Column, ...]:
-    table = codec.model_config.table
-    return table.columns if table is not None else tuple(Column(n, "number") for n in codec.model_config.columns)
 
 
 def _shown(column: Column, cell: float) -> str:

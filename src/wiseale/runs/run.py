@@ -205,7 +205,7 @@ def _require_memory(resolved: TrainConfig, dataset: Dataset) -> None:
     weights and moments that is being saved.
     """
     assert resolved.network and resolved.likelihood and resolved.latent_dim  # noqa: PT018
-    size = (dataset.x_shape, resolved.latent_dim)
+    size = (dataset.space, resolved.latent_dim)
     weights = ModelConfig(resolved.network, resolved.likelihood, resolved.objective, *size).bytes()
     what = f"training network {resolved.network} with a latent dimension of {resolved.latent_dim}"
     require_memory(8 * weights, what, "choose smaller sizes")

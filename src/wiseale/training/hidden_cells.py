@@ -18,7 +18,7 @@ def hide_cells(model: Model, x: Tensor, seed: int, step: int) -> Tensor:
     The loss still counts every observed cell: the posterior of fewer cells is one more q(z), so the objective stays the
     bound that it is. The same cells are hidden in every pass of a step over the batch.
     """
-    if model.table is None or model.table.hidden == 0:
+    if model.likelihood.hidden == 0:
         return x
     draws = draw_rows(len(x), lambda n: torch.rand((n, *x.shape[1:]), generator=generator(seed, "hide", step)))
-    return x.masked_fill((draws < model.table.hidden).to(x.device), math.nan)
+    return x.masked_fill((draws < model.likelihood.hidden).to(x.device), math.nan)

@@ -77,10 +77,10 @@ def resolve(asked: TrainConfig, dataset: Dataset) -> TrainConfig:
         refuse_bf16_that_stops_torch()
     specs = config.spec_of("network", network), config.spec_of("likelihood", likelihood)
     threads = asked.threads or default_threads()
-    if asked.threads is None and device == "cpu" and is_small_step(*specs, dataset.x_shape, latent_dim, batch_size):
+    if asked.threads is None and device == "cpu" and is_small_step(*specs, dataset.space, latent_dim, batch_size):
         threads = 1
     if threads == "auto":
-        threads = fastest_threads(*specs, dataset.x_shape, latent_dim, batch_size, device)
+        threads = fastest_threads(*specs, dataset.space, latent_dim, batch_size, device)
     return replace(
         asked,
         data=os.path.abspath(asked.data) if is_path(asked.data) else asked.data,

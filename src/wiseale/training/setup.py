@@ -45,18 +45,13 @@ class Work:
             network=resolved.network,
             likelihood=resolved.likelihood,
             objective=resolved.objective,
-            x_shape=dataset.x_shape,
+            space=dataset.space,
             latent_dim=resolved.latent_dim,
-            standardized=dataset.scaling != "none",
-            stochastic=objective.stochastic,
-            reading=dataset.train.reading,
-            columns=dataset.columns,
-            table=dataset.table,
             data_fingerprint=dataset.fingerprint,
         )
         with seeded(derive_seed(resolved.seed, "weights")):
             model = model_config.build()
-            called = objective.build(model.seen_shape, resolved.latent_dim)
+            called = objective.build(dataset.space, resolved.latent_dim)
         model.units = fit_units(dataset, train_rows, resolved.seed)
         learner = Learner.fresh(model, called, plan.lr)
         learner.modules.to(resolved.device)
@@ -67,7 +62,7 @@ class Work:
             n_held_out=len(held_rows),
             x_shape=dataset.x_shape,
             parameters=parameter_count(learner.modules),
-            standardized=dataset.scaling,
+            standardized=dataset.space.scaling,
             data_fingerprint=dataset.fingerprint,
         )
 
@@ -82,8 +77,7 @@ class Work:
             )
 
         train, held_out = batches(train_rows), batches(held_rows) if len(held_rows) else None
-        if model.table is not None:
-            fit_features(model, train, resolved.seed)
+        fit_features(learner.modules, dataset.space, train, resolved.seed)
         if model.linear is not None:
             start_at_pca(model, train, resolved.seed)
         return cls(learner, train, held_out, plan, model_config, facts, world)

@@ -15,6 +15,7 @@ from wiseale import config
 from wiseale.divergences import kl_posterior_prior
 from wiseale.networks.model import Model, seeded
 from wiseale.platform.machine import cores
+from wiseale.spaces import Space
 
 SMALL_STEP = 50_000_000
 """Multiply-adds of a batch's forward pass below which a second thread gains little; threads that wait for each other
@@ -23,17 +24,17 @@ by spinning make such steps many times slower on a busy machine."""
 _ROUNDS, _STEPS = 5, 3
 
 
-def is_small_step(network: str, likelihood: str, x_shape: tuple[int, ...], latent_dim: int, batch_size: int) -> bool:
+def is_small_step(network: str, likelihood: str, space: Space, latent_dim: int, batch_size: int) -> bool:
     """Whether the forward pass of a batch has fewer than :data:`SMALL_STEP` multiply-adds; nothing is computed."""
-    return batch_size * _multiply_adds(network, likelihood, x_shape, latent_dim) < SMALL_STEP
+    return batch_size * _multiply_adds(network, likelihood, space, latent_dim) < SMALL_STEP
 
 
 @lru_cache
-def _multiply_adds(network: str, likelihood: str, x_shape: tuple[int, ...], latent_dim: int) -> int:
+def _multiply_adds(network: str, likelihood: str, space: Space, latent_dim: int) -> int:
     """Of the forward pass of one row."""
     with torch.device("meta"), seeded(0):
-        model = Model(config.build("network", network), x_shape, latent_dim, config.build("likelihood", likelihood))
-        x, epsilon = torch.empty(2, *x_shape), torch.empty(2, latent_dim)
+        model = Model(config.build("network", network), space, latent_dim, config.build("likelihood", likelihood))
+        x, epsilon = torch.empty(2, *space.x_shape), torch.empty(2, latent_dim)
     with FlopCounterMode(display=False) as counter, torch.no_grad():
         model(x, epsilon)
     return int(counter.get_total_flops()) // 4  # a multiply-add counts as two, and there are two rows
@@ -51,17 +52,17 @@ def torch_threads(count: int) -> Iterator[None]:
 
 
 def fastest_threads(
-    network: str, likelihood: str, x_shape: tuple[int, ...], latent_dim: int, batch_size: int, device: str
+    network: str, likelihood: str, space: Space, latent_dim: int, batch_size: int, device: str
 ) -> int:
     """The number of threads among 1, 2, 4, … and all cores with the shortest median step; ties go to fewer threads.
 
     The steps train a copy of the run's network on random rows; the run's weights and random numbers are not touched.
     """
     with seeded(0):
-        model = Model(config.build("network", network), x_shape, latent_dim, config.build("likelihood", likelihood)).to(
+        model = Model(config.build("network", network), space, latent_dim, config.build("likelihood", likelihood)).to(
             device
         )
-        x, epsilon = torch.rand(batch_size, *x_shape), torch.randn(batch_size, latent_dim)
+        x, epsilon = torch.rand(batch_size, *space.x_shape), torch.randn(batch_size, latent_dim)
     x, epsilon = x.to(device), epsilon.to(device)
 
     def steps() -> float:

@@ -19,6 +19,7 @@ from wiseale.data.packs.pack import Pack, pack_chunks
 from wiseale.data.sets.teapot_render import render
 from wiseale.platform.folders import cache_root
 from wiseale.platform.machine import cores
+from wiseale.spaces import ImagesSpace
 
 Images = npt.NDArray[np.uint8]
 Factors = dict[str, npt.NDArray[np.float64]]
@@ -63,6 +64,7 @@ class Teapot(Settings):
                 max_epochs=30,
             ),
             fingerprint=pack.metadata.sha256,
+            space=ImagesSpace(pack.x.shape[1:], "unit"),
             circular={"azimuth": 2 * math.pi},
         )
 

@@ -9,7 +9,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from wiseale.data.tables.columns import counted_names
 from wiseale.errors import DataError
 
 _SEPARATORS = {"tab": "\t", "semicolon": ";", "bar": "|", "comma": ","}  # the rarer inside cells, the more preferred
