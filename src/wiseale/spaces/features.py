@@ -69,7 +69,8 @@ class CellFeatures(Features):
     def seen(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """The features and which cells were observed, (M, W + C), and the features, (M, W)."""
         features: Tensor = self(x)
-        return torch.cat([features, (~x.isnan()).to(features)], 1), features
+        seen = torch.cat([features, (~x.isnan()).to(features)], 1)
+        return seen, seen[:, : features.shape[1]]
 
     def entries(self, mean: Tensor, loadings: Tensor) -> tuple[Tensor, Tensor]:
         """Neither centred nor scaled."""
