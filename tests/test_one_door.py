@@ -11,7 +11,6 @@ from tests.cli.commands import run
 from wiseale import AutoEncoder, load
 from wiseale.data.defaults import HELD_OUT
 from wiseale.models.model_file import load_model
-from wiseale.networks.model import IdentityStandardizer
 
 RNG = np.random.default_rng(11)
 N = 40
@@ -98,7 +97,7 @@ def assert_equal_models(ours, theirs):
 
 
 def scaling_of(model):
-    if isinstance(model.units, IdentityStandardizer):
+    if model.units.is_identity:
         return "none"
     return "global" if model.units.mean.shape == () else "columns"
 

@@ -31,11 +31,11 @@ def line(spec: str, **options: Any) -> str:
 
 def test_columns_and_labels_by_name(tmp_path: Path) -> None:
     dataset = load_path(f"{written(tmp_path, SALES)}:columns=qty,price,labels=region")
-    assert dataset.columns == ("qty", "price")
+    assert dataset.space.names == ("qty", "price")
     assert dataset.train.x.tolist() == [[2, 1.5], [3, 2.5], [5, -1000]]
     assert dataset.train.factors["region"].tolist() == ["north", "south", "north"]
     assert (dataset.preset.network, dataset.preset.likelihood) == ("mlp", "gaussian:x_sigma=columns")
-    assert dataset.scaling == "columns"
+    assert dataset.space.scaling == "columns"
     assert dataset.test is None
     assert dataset.name == f"{tmp_path}/sales.csv:columns=qty,price,labels=region"
 
@@ -75,7 +75,7 @@ def test_without_a_header_columns_are_numbered(tmp_path: Path) -> None:
     path = written(tmp_path, "5.1,3.5,a\n4.9,3,b\n")
     assert "write sales.csv:header=true or sales.csv:header=false" in line(path)
     dataset = load_path(f"{path}:header=false,labels=3")
-    assert dataset.columns == ("1", "2")
+    assert dataset.space.names == ("1", "2")
     assert dataset.train.factors["3"].tolist() == ["a", "b"]
     assert len(load_path(written(tmp_path, "1.5,2\n3,4\n5,6\n")).train) == 3
 
@@ -171,7 +171,7 @@ def test_use_forgives_what_learning_cannot(tmp_path: Path) -> None:
 
 def test_zeros_and_ones_are_bernoulli(tmp_path: Path) -> None:
     dataset = load_path(written(tmp_path, "a,b\n0,1\n1,0\n1,1\n"))
-    assert (dataset.preset.likelihood, dataset.scaling) == ("bernoulli", "none")
+    assert (dataset.preset.likelihood, dataset.space.scaling) == ("bernoulli", "none")
 
 
 @pytest.mark.parametrize(
@@ -255,7 +255,7 @@ def test_parquet_columns_of_every_numeric_type(parquet: Any) -> None:
         word=["x", None],
     )
     dataset = load_path(f"{path}:labels=word")
-    assert dataset.columns == ("f", "h", "i", "b", "d", "c")
+    assert dataset.space.names == ("f", "h", "i", "b", "d", "c")
     assert dataset.train.x.tolist() == [[0.5, 0.25, 1, 1, 1.25, 7], [1.5, 4, 2, 0, 2.5, 8]]
     assert dataset.train.factors["word"].tolist() == ["x", ""]
 
@@ -308,5 +308,5 @@ def test_twenty_thousand_columns(tmp_path, header):
     assert min(map(len, lines)) > 131_072
     (tmp_path / "genes.csv").write_text("\n".join(lines) + "\n")
     dataset = load_path(str(tmp_path / "genes.csv"))
-    assert dataset.columns[-1] == ("gene19999" if header else "20000")
+    assert dataset.space.names[-1] == ("gene19999" if header else "20000")
     np.testing.assert_array_equal(dataset.train.x, x)

@@ -226,6 +226,7 @@ class TraversalDisplay(Display):
         chosen = widest_units(mu, MAX_UNITS) if units is None else checked_units(units, mu.shape[1])
         codes = traversal_codes(mu, sigma, start, chosen, steps)
         space, flat = estimator._codec.space, codes.reshape(-1, mu.shape[1])
+        deviation: Floats | None
         if isinstance(space, TableSpace) and space.levels:
             cells = as_decoded(estimator, x)
             places = space.likeliest_entries(cells, MAX_COLUMNS)

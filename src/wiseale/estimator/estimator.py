@@ -183,7 +183,9 @@ class AutoEncoder(ChecksInput, ClassNamePrefixFeaturesOutMixin, TransformerMixin
             if x.ndim != 2:
                 raise InvalidInputError("impute fills tables, and X holds signals or images")
             if n_draws is None:
-                return self._filled(X, self._by_blocks(x, lambda block: impute(self._codec, block), np.dtype(np.float64)))
+                return self._filled(
+                    X, self._by_blocks(x, lambda block: impute(self._codec, block), np.dtype(np.float64))
+                )
             if n_draws < 1 or not self._codec.space.missing:
                 raise InvalidInputError(
                     f"n_draws must be at least 1, got {n_draws}"

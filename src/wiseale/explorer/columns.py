@@ -34,7 +34,7 @@ class ShownColumn:
 
 
 def shown_columns(space: Space, names: Sequence[str] = ()) -> tuple[ShownColumn, ...]:
-    """The columns of a table; none for signals and images. ``names`` are those of columns that have none in the space."""
+    """The columns of a table, none for signals and images; ``names`` are of columns that have none in the space."""
     if not isinstance(space, TableSpace):
         return ()
     names = space.names or names or [f"x{i}" for i in range(space.x_shape[0])]

@@ -126,7 +126,9 @@ def _model_facts(model_config: ModelConfig) -> dict[str, str]:
         "codes": f"{model_config.latent_dim}, {'with' if model_config.stochastic else 'without'} standard deviations",
         "prior": "its own, kept with the model" if own_prior else "N(0, I)",
         "input": f"{_rows(model_config)}; {readings[model_config.space.reading]}",
-        **({"columns": ", ".join(f"`{name}`" for name in model_config.space.names)} if model_config.space.names else {}),
+        **(
+            {"columns": ", ".join(f"`{name}`" for name in model_config.space.names)} if model_config.space.names else {}
+        ),
         "units": "not standardised" if model_config.space.scaling == "none" else "standardised inside the model",
     }
 

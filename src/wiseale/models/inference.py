@@ -13,9 +13,9 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from wiseale import config
 from wiseale.data.dataset import Array
 from wiseale.divergences import kl_posterior_prior
-from wiseale import config
 from wiseale.errors import RunError
 from wiseale.likelihoods import LikelihoodSettings, mean_error
 from wiseale.models.model_file import ModelConfig, load_model

@@ -208,7 +208,9 @@ def read_config(path: Path) -> ModelConfig:
     if kind != FORMAT:
         raise ModelFileError(f"{path} describes a {str(kind)[:40]!r}, not a {FORMAT!r}")
     if type(version) is not int or version != VERSION:
-        raise ModelFileError(f"{path} has version {str(version)[:40]}, this wiseale reads version {VERSION}: upgrade it")
+        raise ModelFileError(
+            f"{path} has version {str(version)[:40]}, this wiseale reads version {VERSION}: upgrade it"
+        )
     try:
         model_config = record(ModelConfig, {**settings, "space": read_space(settings.get("space"))})
         model_config.check()

@@ -28,9 +28,7 @@ __all__ = [
     "read_space",
 ]
 
-SPACES: Mapping[str, type[Space]] = {
-    cls.kind: cls for cls in (NumbersSpace, MixedSpace, SignalsSpace, ImagesSpace)
-}
+SPACES: Mapping[str, type[Space]] = {cls.kind: cls for cls in (NumbersSpace, MixedSpace, SignalsSpace, ImagesSpace)}
 """Every kind of rows, by the name that model files give it."""
 
 

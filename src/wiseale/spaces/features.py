@@ -70,7 +70,7 @@ class CellFeatures(Features):
         """The features and which cells were observed, (M, W + C), and the features, (M, W)."""
         features: Tensor = self(x)
         seen = torch.cat([features, (~x.isnan()).to(features)], 1)
-        return seen, seen[:, : features.shape[1]]
+        return seen, seen[:, : features.shape[1]]  # a view: products with it keep their bits
 
     def entries(self, mean: Tensor, loadings: Tensor) -> tuple[Tensor, Tensor]:
         """Neither centred nor scaled."""

@@ -1,4 +1,4 @@
-"""Data frames of pandas, polars and Arrow: cells as a frame of the library, types and categories they were learned from.
+"""Data frames of pandas, polars and Arrow: cells as a frame of the library and the types they were learned from.
 
 None of the three libraries is required here: which one a frame belongs to is known by the module of its class.
 """

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 class MixedSpace(TableSpace):
     """Rows of cells, one number for each column, see :mod:`wiseale.spaces.columns`; numbers are scaled by column.
 
-    >>> space = MixedSpace.of([Column("mass"), Column("colour", "category", ("red", "blue")), Column("hits", "poisson")])
+    >>> columns = [Column("mass"), Column("colour", "category", ("red", "blue")), Column("hits", "poisson")]
+    >>> space = MixedSpace.of(columns)
     >>> space.starts, space.output_shape, space.seen_shape  # the encoder also sees which of the 3 cells were observed
     ((0, 1, 3), (4,), (7,))
     """

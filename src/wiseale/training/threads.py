@@ -51,9 +51,7 @@ def torch_threads(count: int) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def fastest_threads(
-    network: str, likelihood: str, space: Space, latent_dim: int, batch_size: int, device: str
-) -> int:
+def fastest_threads(network: str, likelihood: str, space: Space, latent_dim: int, batch_size: int, device: str) -> int:
     """The number of threads among 1, 2, 4, … and all cores with the shortest median step; ties go to fewer threads.
 
     The steps train a copy of the run's network on random rows; the run's weights and random numbers are not touched.

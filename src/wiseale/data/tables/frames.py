@@ -18,6 +18,7 @@ from wiseale.data.tables.raw import RawColumn
 from wiseale.errors import DataError
 from wiseale.spaces.frames import frame_names, library_of
 
+
 def select_all(frame: Any) -> Selection:
     """All columns of a frame or a matrix as features."""
     names = frame_names(frame) if library_of(frame) else ("",) * frame.shape[1]
