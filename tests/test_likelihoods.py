@@ -76,10 +76,10 @@ def test_bernoulli_stays_finite_for_sure_predictions():
     assert bool(logits.grad.isfinite().all())
 
 
-@pytest.mark.parametrize("family", [GaussianSettings(x_sigma=0.5), BernoulliSettings()])
-def test_samples_have_the_likelihoods_mean(family):
+@pytest.mark.parametrize("settings", [GaussianSettings(x_sigma=0.5), BernoulliSettings()])
+def test_samples_have_the_likelihoods_mean(settings):
     output = torch.tensor([[-1.0, 0.0, 2.0]]).expand(20_000, 3)
-    likelihood = family(output)
+    likelihood = settings.build(plain_space((3,)))(output)
     draws = likelihood.sample(torch.Generator().manual_seed(0))
     error = draws.std(0) / len(draws) ** 0.5
     assert torch.all((draws.mean(0) - likelihood.mean[0]).abs() < 4.5 * error)

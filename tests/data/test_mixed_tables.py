@@ -12,7 +12,7 @@ from wiseale.data.defaults import describe, describe_columns
 from wiseale.data.source import load_path
 from wiseale.data.stream import open_rows
 from wiseale.data.tables.frames import raw_blocks, select_all
-from wiseale.data.tables.mixed import learn_space
+from wiseale.data.tables.mixed import encode_column, learn_space
 from wiseale.errors import DataError, WiseAleError
 
 N = 60
@@ -78,11 +78,11 @@ def test_true_and_false_are_the_same_in_a_file_and_in_a_data_frame(tmp_path, no,
     learned = learn_space(select_all(frame), partial(raw_blocks, frame), {})
     selection, from_frame = learned.chosen, learned.space
     for space in (load_path(path).space, from_frame):
-        assert schema.columns[1].kind == "binary"
+        assert space.columns[1].kind == "binary"
         (cells,) = open_rows(path, space=space).blocks()
         assert np.array_equal(cells[:, 1], truth)
         (block,) = raw_blocks(frame, selection)
-        assert np.array_equal(schema.columns[1].encode(block.columns[1], str), truth)
+        assert np.array_equal(encode_column(space.columns[1], block.columns[1], str), truth)
 
 
 def test_a_label_is_a_factor_and_not_learned_from(tmp_path):
@@ -145,10 +145,10 @@ def test_row_numbers_start_at_0_or_1_or_are_called_so(tmp_path, name, start, ign
     assert (dataset.space.missing) == word
     assert (f"ignored: {name} (row numbers)" in describe(dataset)) == ignored
     asked = load_path(f"{path}:kinds={name}:number")
-    assert (asked.ignored, name in asked.columns) == ((), True)
+    assert (asked.space.ignored, name in asked.space.names) == ((), True)
     chosen = load_path(f"{path}:columns={name},a")
-    assert chosen.columns == (name, "a")
-    assert (f"{path}:kinds={name}:ignore" and load_path(f"{path}:kinds={name}:ignore").ignored) == (
+    assert chosen.space.names == (name, "a")
+    assert (f"{path}:kinds={name}:ignore" and load_path(f"{path}:kinds={name}:ignore").space.ignored) == (
         (name, "as you said"),
     )
     frame = pandas.DataFrame(columns)
@@ -188,8 +188,8 @@ def test_names_with_commas_and_colons(tmp_path):
         '2 numbers ("bill,len", "say ""hi"""), 1 category ("plain, too": 3 levels); '
         'ignored: "a:b" (as you said); "x=y" (as you said)'
     )
-    assert load_path(f'{tmp_path}/x.csv:columns="bill,len","a:b",missing=error').columns == ("bill,len", "a:b")
-    assert load_path(f'{tmp_path}/x.csv:drop="bill,len","x=y"').columns == ("a:b", 'say "hi"', "plain, too")
+    assert load_path(f'{tmp_path}/x.csv:columns="bill,len","a:b",missing=error').space.names == ("bill,len", "a:b")
+    assert load_path(f'{tmp_path}/x.csv:drop="bill,len","x=y"').space.names == ("a:b", 'say "hi"', "plain, too")
     with pytest.raises(
         WiseAleError, match="got 'bill'; a name with a comma is written in double quotes, \"bill,len\":"
     ):

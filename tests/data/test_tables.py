@@ -42,7 +42,7 @@ def test_columns_and_labels_by_name(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("settings", ["labels=region", "drop=region", "drop=3", "columns=1,2", "columns=price,qty"])
 def test_the_same_columns_said_in_many_ways(tmp_path: Path, settings: str) -> None:
-    assert load_path(f"{written(tmp_path, SALES)}:{settings}").columns == ("price", "qty")
+    assert load_path(f"{written(tmp_path, SALES)}:{settings}").space.names == ("price", "qty")
 
 
 @pytest.mark.parametrize(
@@ -83,15 +83,15 @@ def test_without_a_header_columns_are_numbered(tmp_path: Path) -> None:
 def test_a_header_is_not_taken_for_numbers_nor_numbers_for_a_header(tmp_path: Path) -> None:
     assert "header=true" in line(written(tmp_path, "0,1,2\n4,5,6\n7,8,9\n"))  # as pandas names columns
     years = load_path(written(tmp_path, "mean,2019,2020\n4,5,6\n7,8,9\n"))
-    assert years.columns == ("mean", "2019", "2020")
+    assert years.space.names == ("mean", "2019", "2020")
     assert load_path(f"{written(tmp_path, '0,1,2')}:header=false", training=False).train.x.tolist() == [[0, 1, 2]]
 
 
 def test_an_unnamed_column_must_be_chosen(tmp_path: Path) -> None:
     path = written(tmp_path, ",a,b\n5,1,2\n6,3,4\n")
     assert "column 1 of sales.csv has no name" in line(path)
-    assert load_path(f"{path}:drop=1").columns == ("a", "b")
-    assert load_path(f"{path}:columns=1,b").columns == ("1", "b")
+    assert load_path(f"{path}:drop=1").space.names == ("a", "b")
+    assert load_path(f"{path}:columns=1,b").space.names == ("1", "b")
 
 
 @pytest.mark.parametrize(
@@ -291,7 +291,7 @@ def test_parquet_that_cannot_be_used_is_one_line(parquet: Any, tmp_path: Path) -
 
 
 def test_pandas_row_numbers_are_not_features(parquet: Any) -> None:
-    assert load_path(parquet(a=[1.0, 2.0], __index_level_0__=[7, 9])).columns == ("a",)
+    assert load_path(parquet(a=[1.0, 2.0], __index_level_0__=[7, 9])).space.names == ("a",)
 
 
 def test_without_pyarrow_parquet_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -112,7 +112,8 @@ class LikelihoodSettings(Settings):
     def require(self, space: Space) -> None:
         """An error where rows of this space have no such likelihood."""
         if space.missing:
-            raise ConfigError("only the likelihood table knows columns with kinds and missing cells: leave it out")
+            name = type(self).__name__.removesuffix("Settings").lower()
+            raise ConfigError(f"likelihood {name} cannot be that of columns with kinds: leave it out")
 
     def check_support(self, smallest: float, largest: float) -> None:
         """Refuse x whose smallest or largest value has no likelihood."""
