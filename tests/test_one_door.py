@@ -108,7 +108,7 @@ def test_every_door_leads_to_the_same_model(name, tmp_path, capsys):
     est = AutoEncoder(latent_dim=2, max_epochs=2, random_state=0, device="cpu").fit(case.x)
     est.save(tmp_path / "model")
     model, settings = load_model(tmp_path / "model")
-    chosen = (settings.network.partition(":")[0], settings.likelihood.partition(":")[0], settings.reading)
+    chosen = (settings.network.partition(":")[0], settings.likelihood.partition(":")[0], settings.space.reading)
     assert chosen == (case.network, case.likelihood, case.reading)
     assert scaling_of(model) == case.scaling
     for form in ("npy", "npz", "csv", "parquet") if case.x.ndim == 2 else ("npy", "npz"):
