@@ -128,8 +128,8 @@ class LatentMapDisplay(Display):
         name = factor_name or str(getattr(y, "name", None) or "y")
         x, labels = some_rows(X, y, MAX_POINTS)
         mu = codes_of(estimator, x)
-        chosen = widest_units(mu, 2) if units is None else checked_units(units, mu.shape[1])
-        return cls(mu[:, list(chosen)], chosen, labels, name, mu.shape[1] if units is None else 0).plot(ax)
+        indices = widest_units(mu, 2) if units is None else checked_units(units, mu.shape[1])
+        return cls(mu[:, list(indices)], indices, labels, name, mu.shape[1] if units is None else 0).plot(ax)
 
     def _draw(self, on: Figure | SubFigure) -> None:
         ax = on.subplots()
@@ -223,8 +223,8 @@ class TraversalDisplay(Display):
         start = codes_of(estimator, _safe_indexing(from_torch(X), [row]))[0]
         x, _ = some_rows(X, None, MAX_POINTS)
         mu, sigma = estimator.posterior(x) if estimator.model_.stochastic else (codes_of(estimator, x), None)
-        chosen = widest_units(mu, MAX_UNITS) if units is None else checked_units(units, mu.shape[1])
-        codes = traversal_codes(mu, sigma, start, chosen, steps)
+        indices = widest_units(mu, MAX_UNITS) if units is None else checked_units(units, mu.shape[1])
+        codes = traversal_codes(mu, sigma, start, indices, steps)
         space, flat = estimator._codec.space, codes.reshape(-1, mu.shape[1])
         deviation: Floats | None
         if isinstance(space, TableSpace) and space.levels:
@@ -233,11 +233,11 @@ class TraversalDisplay(Display):
             values = estimator._by_blocks(flat, estimator._codec.expected)[:, places]
             deviation = Scale.of(space.expand(cells)[:, places]).deviation
             names = tuple(space.entries[place].name for place in places)
-            return cls(values.reshape(*codes.shape[:2], -1), chosen, deviation, names).plot(ax)
+            return cls(values.reshape(*codes.shape[:2], -1), indices, deviation, names).plot(ax)
         values = decoded(estimator, flat)
         values = values.reshape(*codes.shape[:2], *values.shape[1:])
         deviation = as_decoded(estimator, x).std(0) if values.ndim == 3 else None
-        return cls(values, chosen, deviation, space.names).plot(ax)
+        return cls(values, indices, deviation, space.names).plot(ax)
 
     def _draw(self, on: Figure | SubFigure) -> None:
         names = tuple(f"z{unit + 1}" for unit in self.units)
@@ -255,8 +255,8 @@ def some_rows(X: Any, y: Any, most: int) -> tuple[Any, Array | None]:
         check_consistent_length(x, labels)
     if len(x) <= most:
         return x, labels
-    chosen = spread_rows(len(x), most, Factor("y", labels).ranks if labels is not None and most < MAX_POINTS else None)
-    return _safe_indexing(x, chosen), None if labels is None else labels[chosen]
+    indices = spread_rows(len(x), most, Factor("y", labels).ranks if labels is not None and most < MAX_POINTS else None)
+    return _safe_indexing(x, indices), None if labels is None else labels[indices]
 
 
 def codes_of(estimator: AutoEncoder, x: Any) -> Floats:

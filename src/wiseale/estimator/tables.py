@@ -31,9 +31,9 @@ def learn_frame(
 ) -> tuple[TableSpace, Array | None]:
     """The space of a data frame's rows, and their cells; None for numbers alone, which are learned as they are."""
     library = library_of(X)
-    asked = parse_kinds(column_kinds or {})
+    kinds = parse_kinds(column_kinds or {})
     learned = learn_space(
-        select_all(X), partial(raw_blocks, X), asked, "error" if missing == "error" else "learn", unseen
+        select_all(X), partial(raw_blocks, X), kinds, "error" if missing == "error" else "learn", unseen
     )
     if learned.space is None:
         columns = _columns_of_numbers(learned.chosen, X)
@@ -42,17 +42,17 @@ def learn_frame(
     return replace(choose_counts(learned.space, x), frame=library), x
 
 
-def _columns_of_numbers(chosen: Selection, X: Any) -> tuple[Column, ...]:
+def _columns_of_numbers(selection: Selection, X: Any) -> tuple[Column, ...]:
     """The columns of a frame of numbers, with their types."""
-    (block,) = raw_blocks(X, chosen)
+    (block,) = raw_blocks(X, selection)
     columns = []
-    for i, raw in zip(chosen.features, block.columns, strict=True):
+    for i, raw in zip(selection.features, block.columns, strict=True):
         values = raw.values
         whole = bool((values == np.floor(values)).all()) and not raw.dtype.lower().startswith(("float", "double"))
         if raw.boolean:
-            columns.append(Column(chosen.names[i], "binary", (False, True), dtype=raw.dtype))
+            columns.append(Column(selection.names[i], "binary", (False, True), dtype=raw.dtype))
         else:
-            columns.append(Column(chosen.names[i], "number", whole=whole, dtype=raw.dtype))
+            columns.append(Column(selection.names[i], "number", whole=whole, dtype=raw.dtype))
     return tuple(columns)
 
 
@@ -91,8 +91,8 @@ def positions(X: Any, space: TableSpace) -> tuple[int, ...]:
 
 def read_cells(X: Any, space: TableSpace, unseen: Unseen) -> Array:
     """The cells of a frame or matrix as rows of a space, (n, C)."""
-    chosen = Selection("X", frame_names(X), positions(X, space), ()) if library_of(X) else select_all(X)
-    x, _ = gather(chosen, encoded(space, chosen, partial(raw_blocks, X), unseen), missing=True)
+    selection = Selection("X", frame_names(X), positions(X, space), ()) if library_of(X) else select_all(X)
+    x, _ = gather(selection, encoded(space, selection, partial(raw_blocks, X), unseen), missing=True)
     if len(x) == 0:
         raise DataError("X has 0 sample(s): at least 1 is needed")
     return x

@@ -41,8 +41,8 @@ def embed(
         for block in rows.blocks():
             for part in codec.blocks(len(block)):
                 codes = codec.encode(block[part], error=error)
-                wanted = (codes.mu, codes.sigma if sigma else None, codes.error)
-                output.write(*(values for values in wanted if values is not None))
+                arrays = (codes.mu, codes.sigma if sigma else None, codes.error)
+                output.write(*(values for values in arrays if values is not None))
             progress(output.rows, rows.n)
     return output.rows
 
@@ -110,17 +110,17 @@ def impute(codec: Codec, cells: CellStream, out: Path, *, progress: Progress) ->
 
     A text table is written as it is: separator, decimal mark and header.
     """
-    chosen, filled = cells.chosen, 0
-    names = [chosen.names[i] or str(i + 1) for i in range(len(chosen.names))]
-    places = {i: k for k, i in enumerate(chosen.features)} | {i: k for k, i in enumerate(chosen.labels)}
-    fields = [Field(name, (), np.dtype(object), (chosen.names[i],)) for i, name in enumerate(names)]
+    selection, filled = cells.chosen, 0
+    names = [selection.names[i] or str(i + 1) for i in range(len(selection.names))]
+    places = {i: k for k, i in enumerate(selection.features)} | {i: k for k, i in enumerate(selection.labels)}
+    fields = [Field(name, (), np.dtype(object), (selection.names[i],)) for i, name in enumerate(names)]
     with ArrayOutput(out, fields, cells.form) as output:
         for block, raw in cells.blocks():
             parts = [imputation.impute(codec, block.values[part]) for part in codec.blocks(len(raw))]
             answers = _cells(cells.space.written, np.concatenate(parts))
             columns = []
             for i in range(len(names)):
-                if i in chosen.labels:
+                if i in selection.labels:
                     columns.append(_objects(raw.labels[places[i]]))
                     continue
                 written, gone = raw.columns[places[i]], np.isnan(block.values[:, places[i]])

@@ -39,16 +39,16 @@ def impute(codec: Codec, stored: Array) -> Numbers:
 
 @torch.inference_mode()
 def draw(codec: Codec, stored: Array, n_draws: int, seed: int, block: int = 0) -> list[Numbers]:
-    """``n_draws`` times the rows with their missing cells drawn from p(missing|observed), for multiple imputation."""
+    """``n_draws`` times the rows with their missing cells tables from p(missing|observed), for multiple imputation."""
     x = codec.read(stored)
     z, weights = _weighted_codes(codec.network, x)
-    drawn = []
+    tables = []
     for number in range(n_draws):
         draws = generator(seed, "sample", block, number)
-        chosen = torch.multinomial(weights.cpu(), 1, generator=draws)[:, 0].to(z.device)
-        likelihood = codec.network.decode(z[torch.arange(len(z), device=z.device), chosen])
-        drawn.append(_fill(codec, stored, likelihood.sample(draws)))
-    return drawn
+        index = torch.multinomial(weights.cpu(), 1, generator=draws)[:, 0].to(z.device)
+        likelihood = codec.network.decode(z[torch.arange(len(z), device=z.device), index])
+        tables.append(_fill(codec, stored, likelihood.sample(draws)))
+    return tables
 
 
 def _weighted_codes(network: Model, x: Tensor) -> tuple[Tensor, Tensor]:
@@ -83,5 +83,5 @@ def _by_rounds(network: Model, x: Tensor) -> Tensor:
 
 def _fill(codec: Codec, stored: Array, x: Tensor) -> Numbers:
     """The stored rows with x, in the user's units, where they are NaN."""
-    found = codec.in_user_units(x).numpy()
-    return np.where(np.isnan(np.asarray(stored, np.float64)), found, stored).astype(np.float64)
+    answers = codec.in_user_units(x).numpy()
+    return np.where(np.isnan(np.asarray(stored, np.float64)), answers, stored).astype(np.float64)

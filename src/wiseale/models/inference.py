@@ -174,16 +174,16 @@ class Codec:
         for block, start in enumerate(range(0, n, _DRAWN_ROWS)):
             z = draw_prior(self.model, _DRAWN_ROWS, generator(seed, "sample", block, 0))
             for part in self.blocks(len(z)):
-                asked = n - start - part.start
-                if asked <= 0:
+                left = n - start - part.start
+                if left <= 0:
                     break
                 # Noise is drawn for the whole part: fewer draws of a generator are not the first of more.
-                codes = z[part] if noise else z[part][:asked]
+                codes = z[part] if noise else z[part][:left]
                 likelihood = self.network.decode(self._tensor(codes.numpy()))
-                drawn = likelihood.mean
+                x = likelihood.mean
                 if noise:
-                    drawn = likelihood.sample(generator(seed, "sample", block, 1 + part.start))[:asked]
-                yield self._write(drawn)
+                    x = likelihood.sample(generator(seed, "sample", block, 1 + part.start))[:left]
+                yield self._write(x)
 
     def _tensor(self, values: Array) -> Tensor:
         return torch.from_numpy(np.array(values, self.dtype)).to(self._device)

@@ -151,14 +151,14 @@ def _verify(model: Model, encoder: Path, decoder: Path) -> tuple[float, float]:
     for size in BATCHES:
         x = units.inverse(torch.randn(size, *model.x_shape, generator=draws)).float()
         posterior = exact.encode(units(x.double()))
-        found = run_encoder.run(None, {"x": x.numpy()})
-        wanted = [posterior.mu] if isinstance(posterior, PointPosterior) else [posterior.mu, posterior.sigma]
-        encoder_error = max(encoder_error, *(_error(f, w.numpy()) for f, w in zip(found, wanted, strict=True)))
+        answers = run_encoder.run(None, {"x": x.numpy()})
+        expected = [posterior.mu] if isinstance(posterior, PointPosterior) else [posterior.mu, posterior.sigma]
+        encoder_error = max(encoder_error, *(_error(a, e.numpy()) for a, e in zip(answers, expected, strict=True)))
 
         z = torch.randn(size, model.latent_dim, generator=draws)
         x_hat = exact.decode(z.double()).mean
-        (found_x,) = run_decoder.run(None, {"z": z.numpy()})
-        decoder_error = max(decoder_error, _error(units(torch.from_numpy(found_x).double()).numpy(), x_hat.numpy()))
+        (answer,) = run_decoder.run(None, {"z": z.numpy()})
+        decoder_error = max(decoder_error, _error(units(torch.from_numpy(answer).double()).numpy(), x_hat.numpy()))
     # In the user's units x_hat is rounded to float32 beside its mean: this rounding is not an error of the file.
     rounding = float((units.mean.abs() / units.scale).max()) * 2.0**-23 if isinstance(units, Affine) else 0.0
     for what, error, allowed in (("encoder", encoder_error, 0.0), ("decoder", decoder_error, rounding)):
@@ -167,10 +167,10 @@ def _verify(model: Model, encoder: Path, decoder: Path) -> tuple[float, float]:
     return encoder_error, decoder_error
 
 
-def _error(found: np.ndarray[Any, Any], wanted: np.ndarray[Any, Any]) -> float:
-    if found.shape != wanted.shape:
-        raise ModelFileError(f"the ONNX file returns the shape {found.shape} where {wanted.shape} is expected")
-    return float((np.abs(found - wanted) / np.maximum(1, np.abs(wanted))).max())
+def _error(answers: np.ndarray[Any, Any], expected: np.ndarray[Any, Any]) -> float:
+    if answers.shape != expected.shape:
+        raise ModelFileError(f"the ONNX file returns the shape {answers.shape} where {expected.shape} is expected")
+    return float((np.abs(answers - expected) / np.maximum(1, np.abs(expected))).max())
 
 
 def _session(path: Path) -> Any:

@@ -40,8 +40,8 @@ def principal_components(x: Tensor, count: int) -> Components:
 
     Components beyond the rank of the rows have variance 0 and any direction.
 
-    >>> found = principal_components(torch.tensor([[-1.0, 0.0], [1.0, 0.0]], dtype=torch.float64), 1)
-    >>> found.variances, found.directions.abs(), found.residual
+    >>> components = principal_components(torch.tensor([[-1.0, 0.0], [1.0, 0.0]], dtype=torch.float64), 1)
+    >>> components.variances, components.directions.abs(), components.residual
     (tensor([1.], dtype=torch.float64), tensor([[1.],
             [0.]], dtype=torch.float64), 0.0)
     """
@@ -82,17 +82,17 @@ def start_at_pca(model: Model, rows: Batches, seed: int) -> None:
     cells = _sample(rows, math.prod(model.x_shape), seed)
     # Features of cells are computed in float32, as in training.
     x = model.features(cells.to(next(model.parameters()))).cpu().double() if model.space.missing else cells
-    found = principal_components(x, model.latent_dim)
-    noise = model.likelihood.start_noise(found.residual)
-    sizes = found.variances if not model.stochastic else (found.variances - noise).clamp_min(0)
+    components = principal_components(x, model.latent_dim)
+    noise = model.likelihood.start_noise(components.residual)
+    sizes = components.variances if not model.stochastic else (components.variances - noise).clamp_min(0)
     spread = sizes + (noise if model.stochastic else 0.0)
-    weights = (found.directions * (sizes.sqrt() / spread.clamp_min(1e-12))).T
-    loadings = found.directions * sizes.sqrt()
-    codes = (x - found.mean) @ weights.T
-    decoder, bias = model.likelihood.start_decoder(*model.features.entries(found.mean, loadings), cells, codes)
+    weights = (components.directions * (sizes.sqrt() / spread.clamp_min(1e-12))).T
+    loadings = components.directions * sizes.sqrt()
+    codes = (x - components.mean) @ weights.T
+    decoder, bias = model.likelihood.start_decoder(*model.features.entries(components.mean, loadings), cells, codes)
 
     model.linear.encoder.weight.copy_(weights)
-    model.linear.encoder.bias.copy_(-weights @ found.mean)
+    model.linear.encoder.bias.copy_(-weights @ components.mean)
     model.linear.decoder.weight.copy_(decoder)
     model.linear.decoder.bias.copy_(bias)
     model.head.start_at((noise / spread.clamp_min(1e-12)).sqrt())
