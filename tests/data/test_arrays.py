@@ -49,7 +49,11 @@ def test_every_real_number_is_kept_exactly_in_float32_or_float64(tmp_path: Path,
 )
 def test_settings_follow_from_shape_and_range(tmp_path: Path, shape: tuple[int, ...], noise: str, scaling: str) -> None:
     real = load_path(saved(tmp_path, RNG.normal(size=shape)))
-    assert (real.preset.network, real.preset.likelihood, real.space.scaling) == ("mlp", f"gaussian:x_sigma={noise}", scaling)
+    assert (real.preset.network, real.preset.likelihood, real.space.scaling) == (
+        "mlp",
+        f"gaussian:x_sigma={noise}",
+        scaling,
+    )
     assert real.test is None
     assert real.preset.batch_size == 30
     binary = load_path(saved(tmp_path, RNG.integers(0, 2, shape).astype(bool)))
@@ -84,7 +88,11 @@ def test_latent_dim_is_half_the_features_and_at_most_8(tmp_path: Path, features:
 def test_images_of_8_bits_stay_8_bits(tmp_path: Path) -> None:
     grey = load_path(saved(tmp_path, RNG.integers(0, 256, (10, 1, 8, 8), np.uint8)))
     assert grey.train.x.dtype == np.uint8
-    assert (grey.train.reading, grey.preset.likelihood, grey.space.scaling) == ("unit", "gaussian:x_sigma=learned", "global")
+    assert (grey.train.reading, grey.preset.likelihood, grey.space.scaling) == (
+        "unit",
+        "gaussian:x_sigma=learned",
+        "global",
+    )
     ink = load_path(saved(tmp_path, RNG.choice(np.array([0, 255], np.uint8), (10, 1, 8, 8))))
     assert (ink.train.reading, ink.preset.likelihood, ink.space.scaling) == ("unit", "bernoulli", "none")
     mask = load_path(saved(tmp_path, RNG.integers(0, 2, (10, 1, 8, 8), np.uint8)))
