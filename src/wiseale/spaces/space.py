@@ -7,7 +7,7 @@ encoder sees. Both are modules that the model holds and saves with its weights; 
 from __future__ import annotations
 
 import math
-from abc import ABC
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
@@ -163,9 +163,9 @@ class Space(ABC):
         """Rows in the user's units as what the model was fitted on: an array, or a frame with the index of ``like``."""
         return x
 
+    @abstractmethod
     def describe(self) -> str:
         """What a row is, in a few words."""
-        raise NotImplementedError
 
     def to_values(self) -> dict[str, Any]:
         """As JSON holds it."""
