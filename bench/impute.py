@@ -23,7 +23,7 @@ from bench.kept_rows import append_row, read_rows
 from bench.mixed_tables import TABLES
 from bench.table import RESULTS, Table, keep
 from wiseale import AutoEncoder
-from wiseale.estimator.tables import learn_cells
+from wiseale.estimator.tables import learn_frame
 
 HIDDEN = 0.2
 CSV = RESULTS / "impute.csv"
@@ -127,7 +127,7 @@ class Score:
 def measure(table: str, imputer: str, seed: int) -> list[Score]:
     """Hide cells of a table, fill them, and judge every column."""
     frame = TABLES[table]()
-    used = list(learn_cells(frame).schema.names)
+    used = list(learn_frame(frame)[0].names)
     holed, hidden = hide(frame, used, seed)
     started = time.process_time()
     filled = IMPUTERS[imputer](holed if imputer == "wiseale" else holed[used], seed)

@@ -29,7 +29,7 @@ from bench.kept_rows import append_row, read_rows
 from bench.mixed_tables import TABLES
 from bench.table import RESULTS, Table, keep
 from wiseale import AutoEncoder
-from wiseale.estimator.tables import learn_cells
+from wiseale.estimator.tables import learn_frame
 
 NAMES = ("penguins", "cars")
 TIMES = 10
@@ -95,7 +95,7 @@ class Distances:
 def measure(table: str, model: str, seed: int) -> Distances:
     """Fit on one split of a table, draw, and compare."""
     frame = TABLES[table]()
-    complete = frame[list(learn_cells(frame).schema.names)].dropna().reset_index(drop=True)
+    complete = frame[list(learn_frame(frame)[0].names)].dropna().reset_index(drop=True)
     train, test = train_test_split(complete, test_size=0.3, random_state=seed)
     torch.set_num_threads(1)
     started = time.process_time()

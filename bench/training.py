@@ -21,6 +21,7 @@ from wiseale.data.dataset import Rows
 from wiseale.kernels import build
 from wiseale.networks.model import Model, seeded
 from wiseale.objectives import make_objective
+from wiseale.spaces import plain_space
 from wiseale.training.batches import Batches
 from wiseale.training.learner import Learner
 from wiseale.training.loop import fit
@@ -163,15 +164,15 @@ def with_threads(measured: Epoch, threads: int) -> Epoch:
 def model_of(case: Case) -> Model:
     with seeded(0):
         return Model(
-            *(config.build("network", case.network), tuple(case.x.shape[1:]), case.latent),
+            *(config.build("network", case.network), plain_space(tuple(case.x.shape[1:])), case.latent),
             config.build("likelihood", case.likelihood),
         )
 
 
 def ours(case: Case, objective: str) -> Epoch:
     """One epoch of the loop a user gets, without a run directory."""
-    shape = tuple(case.x.shape[1:])
-    learner = Learner.fresh(model_of(case), make_objective(objective).build(shape, case.latent), LR)
+    model = model_of(case)
+    learner = Learner.fresh(model, make_objective(objective).build(model.space, case.latent), LR)
     batches = Batches(Rows(case.x.numpy()))
 
     def epoch() -> float:

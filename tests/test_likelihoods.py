@@ -4,7 +4,8 @@ import torch
 from scipy import stats
 
 from wiseale.errors import ConfigError
-from wiseale.likelihoods import Bernoulli, BernoulliFamily, Gaussian, GaussianFamily
+from wiseale.likelihoods import Bernoulli, BernoulliSettings, Gaussian, GaussianSettings
+from wiseale.spaces import plain_space
 
 
 def test_gaussian_log_prob_is_scipys():
@@ -29,14 +30,14 @@ def test_gaussian_log_prob_with_noise_of_each_entry_is_scipys():
 @pytest.mark.parametrize("x_sigma", [0.0, -1.0, 1e-300, 1e300])
 def test_noise_whose_square_is_no_number_is_refused(x_sigma):
     with pytest.raises(ConfigError, match="x_sigma"):
-        GaussianFamily(x_sigma=x_sigma)
+        GaussianSettings(x_sigma=x_sigma)
 
 
 @pytest.mark.parametrize(("x_sigma", "shape"), [("learned", ()), ("columns", (3,))])
 def test_learned_noise_finds_the_residuals_standard_deviation(x_sigma, shape):
     """The likelihood of residuals r is greatest at x_sigma² = mean r², over all entries or over each column."""
     residuals = torch.randn(500, 3, generator=torch.Generator().manual_seed(0)) * torch.tensor([0.1, 0.5, 2.0])
-    family = GaussianFamily(x_sigma=x_sigma).build((3,))
+    family = GaussianSettings(x_sigma=x_sigma).build(plain_space((3,)))
     assert family.log_x_sigma.shape == shape
     optimizer = torch.optim.LBFGS(family.parameters(), max_iter=100, line_search_fn="strong_wolfe")
 
@@ -52,7 +53,7 @@ def test_learned_noise_finds_the_residuals_standard_deviation(x_sigma, shape):
 
 
 def test_learned_noise_stays_above_its_floor():
-    family = GaussianFamily(x_sigma="learned", x_sigma_min=0.01).build((3,))
+    family = GaussianSettings(x_sigma="learned", x_sigma_min=0.01).build(plain_space((3,)))
     assert family.start_noise(0.0) >= 0.01**2
     torch.nn.init.constant_(family.log_x_sigma, -1e3)
     assert float(family.x_sigma.detach()) == pytest.approx(0.01)
@@ -75,10 +76,10 @@ def test_bernoulli_stays_finite_for_sure_predictions():
     assert bool(logits.grad.isfinite().all())
 
 
-@pytest.mark.parametrize("family", [GaussianFamily(x_sigma=0.5), BernoulliFamily()])
-def test_samples_have_the_likelihoods_mean(family):
+@pytest.mark.parametrize("settings", [GaussianSettings(x_sigma=0.5), BernoulliSettings()])
+def test_samples_have_the_likelihoods_mean(settings):
     output = torch.tensor([[-1.0, 0.0, 2.0]]).expand(20_000, 3)
-    likelihood = family(output)
+    likelihood = settings.build(plain_space((3,)))(output)
     draws = likelihood.sample(torch.Generator().manual_seed(0))
     error = draws.std(0) / len(draws) ** 0.5
     assert torch.all((draws.mean(0) - likelihood.mean[0]).abs() < 4.5 * error)

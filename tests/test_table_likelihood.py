@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 from scipy import special, stats
+from tests.spaces.columns_for_tests import mixed_space
 
-from wiseale.config import SettingError
-from wiseale.likelihoods import TableFamily
+from wiseale.likelihoods import TableSettings
 from wiseale.networks.mlp import Mlp
 from wiseale.networks.model import Model
 
@@ -17,7 +17,7 @@ X_SIGMA, R = [0.3, 1.7], 2.5
 
 
 def family():
-    made = TableFamily(KINDS, x_sigma_min=1e-6).build((7,)).double()
+    made = TableSettings(x_sigma_min=1e-6).build(mixed_space(KINDS)).double()
     made.log_x_sigma.data = torch.tensor(X_SIGMA, dtype=torch.double).sub(1e-6).log()
     made.log_dispersion.data = torch.tensor([math.log(R)], dtype=torch.double)
     return made
@@ -93,7 +93,7 @@ def test_gradients_are_right():
 
 def test_what_a_hidden_cell_holds_cannot_matter_to_the_encoder():
     torch.manual_seed(0)
-    model = Model(Mlp(), (7,), 2, TableFamily(KINDS))
+    model = Model(Mlp(), mixed_space(KINDS), 2, TableSettings())
     x = rows(6)[1].float()
     x[:, 3] = math.nan
     q = model.encode(x)
@@ -111,16 +111,10 @@ def test_errors_of_cells_and_constant_memory_of_missing_ones():
     np.testing.assert_allclose(errors[:, 2], 1 - np.exp(expected_log_prob(output, x.nan_to_num(0))[:, 2]))
 
 
-@pytest.mark.parametrize("kinds", ["numbr", "category", "category:0", "number:3", "number,,binary"])
-def test_kinds_that_do_not_exist(kinds):
-    with pytest.raises(SettingError, match="kinds must be a list of"):
-        TableFamily(kinds)
-
-
 @pytest.mark.parametrize("rate", [10, 1e4, 1e7])
 @pytest.mark.parametrize("kind", ["poisson", "negative_binomial"])
 def test_large_counts_in_float32_are_those_of_scipy(kind, rate):
-    family = TableFamily(kind).build((1,))
+    family = TableSettings().build(mixed_space(kind))
     counts = np.floor(rate + np.sqrt(rate) * np.array([-3.0, 0.0, 1.0, 3.0]))
     log_rate = torch.full((4, 1), math.log(rate), dtype=torch.float32)
     mean = log_rate.double().exp().numpy()[:, 0]
@@ -132,7 +126,7 @@ def test_large_counts_in_float32_are_those_of_scipy(kind, rate):
 
 
 def test_a_negative_binomial_reaches_the_poisson():
-    family = TableFamily("negative_binomial").build((1,))
+    family = TableSettings().build(mixed_space("negative_binomial"))
     family.log_dispersion.data.fill_(50.0)
     log_rate = torch.full((3, 1), math.log(1000.0), dtype=torch.float64)
     counts = np.array([900.0, 1000.0, 1100.0])

@@ -88,7 +88,7 @@ MUTATIONS = (
     Mutation("writers: readable weights", "models/tensor_files.py", "path.chmod(0o666 & ~_umask())", "pass", STRANGE),
     Mutation("writers: leftovers", "platform/atomic_files.py", "_remove(path)", "pass", FILES),
     Mutation("numbers: memory", "runs/run.py", "require_memory(8 * weights", "require_memory(0 * weights", FAULTS),
-    Mutation("numbers: Bernoulli", "likelihoods/family.py", "if not (low <= smallest and largest <= high):", "if False:", "tests/test_one_door.py tests/test_likelihoods.py tests/cli/test_command_line.py"),
+    Mutation("numbers: Bernoulli", "likelihoods/likelihood.py", "if not (low <= smallest and largest <= high) and (low, high) != (-math.inf, math.inf):", "if False:", "tests/test_one_door.py tests/test_likelihoods.py tests/cli/test_command_line.py"),
     Mutation("terminal: escapes", "cli/faults.py", "(*range(0x20), *range(0x7F, 0xA0))", "()", FAULTS),
     Mutation("signals: SIGHUP", "platform/signals.py", '"SIGTERM", "SIGHUP"', '"SIGTERM"', FAULTS),
     Mutation("signals: compare", "cli/__init__.py", "return _interrupted(143)", "return 1", FAULTS),

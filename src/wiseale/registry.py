@@ -34,9 +34,9 @@ NETWORKS = {
 }
 
 LIKELIHOODS = {
-    "bernoulli": "wiseale.likelihoods.bernoulli:BernoulliFamily",
-    "gaussian": "wiseale.likelihoods.gaussian:GaussianFamily",
-    "table": "wiseale.likelihoods.table:TableFamily",
+    "bernoulli": "wiseale.likelihoods.bernoulli:BernoulliSettings",
+    "gaussian": "wiseale.likelihoods.gaussian:GaussianSettings",
+    "table": "wiseale.likelihoods.mixed:TableSettings",
 }
 
 DATASETS = {

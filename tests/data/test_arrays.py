@@ -49,11 +49,15 @@ def test_every_real_number_is_kept_exactly_in_float32_or_float64(tmp_path: Path,
 )
 def test_settings_follow_from_shape_and_range(tmp_path: Path, shape: tuple[int, ...], noise: str, scaling: str) -> None:
     real = load_path(saved(tmp_path, RNG.normal(size=shape)))
-    assert (real.preset.network, real.preset.likelihood, real.scaling) == ("mlp", f"gaussian:x_sigma={noise}", scaling)
+    assert (real.preset.network, real.preset.likelihood, real.space.scaling) == (
+        "mlp",
+        f"gaussian:x_sigma={noise}",
+        scaling,
+    )
     assert real.test is None
     assert real.preset.batch_size == 30
     binary = load_path(saved(tmp_path, RNG.integers(0, 2, shape).astype(bool)))
-    assert (binary.preset.network, binary.preset.likelihood, binary.scaling) == ("mlp", "bernoulli", "none")
+    assert (binary.preset.network, binary.preset.likelihood, binary.space.scaling) == ("mlp", "bernoulli", "none")
     assert set(np.unique(binary.train.x)) == {0, 1}
 
 
@@ -84,11 +88,15 @@ def test_latent_dim_is_half_the_features_and_at_most_8(tmp_path: Path, features:
 def test_images_of_8_bits_stay_8_bits(tmp_path: Path) -> None:
     grey = load_path(saved(tmp_path, RNG.integers(0, 256, (10, 1, 8, 8), np.uint8)))
     assert grey.train.x.dtype == np.uint8
-    assert (grey.train.reading, grey.preset.likelihood, grey.scaling) == ("unit", "gaussian:x_sigma=learned", "global")
+    assert (grey.train.reading, grey.preset.likelihood, grey.space.scaling) == (
+        "unit",
+        "gaussian:x_sigma=learned",
+        "global",
+    )
     ink = load_path(saved(tmp_path, RNG.choice(np.array([0, 255], np.uint8), (10, 1, 8, 8))))
-    assert (ink.train.reading, ink.preset.likelihood, ink.scaling) == ("unit", "bernoulli", "none")
+    assert (ink.train.reading, ink.preset.likelihood, ink.space.scaling) == ("unit", "bernoulli", "none")
     mask = load_path(saved(tmp_path, RNG.integers(0, 2, (10, 1, 8, 8), np.uint8)))
-    assert (mask.train.reading, mask.preset.likelihood, mask.scaling) == ("values", "bernoulli", "none")
+    assert (mask.train.reading, mask.preset.likelihood, mask.space.scaling) == ("values", "bernoulli", "none")
     table = load_path(saved(tmp_path, RNG.integers(0, 256, (10, 64), np.uint8)))
     assert (table.train.x.dtype, table.train.reading) == (np.float32, "values")
 
@@ -157,7 +165,7 @@ def test_the_channels_axis_can_be_said(tmp_path: Path) -> None:
 
 def test_standardising_can_be_said(tmp_path: Path) -> None:
     path = saved(tmp_path, RNG.normal(size=(6, 4)))
-    assert [load_path(f"{path}:standardize={way}").scaling for way in ("none", "columns", "global")] == [
+    assert [load_path(f"{path}:standardize={way}").space.scaling for way in ("none", "columns", "global")] == [
         "none",
         "columns",
         "global",
@@ -276,7 +284,7 @@ def test_paths_with_colons_and_settings(tmp_path: Path) -> None:
     assert load_path(odd).name == odd
     spec = f"{odd}:standardize=none"
     assert load_path(spec).name == spec
-    assert load_path(spec).scaling == "none"
+    assert load_path(spec).space.scaling == "none"
     assert split_path("nowhere/x.csv:columns=a:b=c,d") == (Path("nowhere/x.csv").absolute(), "columns=a:b=c,d")
 
 

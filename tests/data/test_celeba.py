@@ -72,7 +72,7 @@ def test_the_official_splits_and_attributes(root):
     check_official(dataset)
     assert dataset.name == "celeba"
     assert dataset.x_shape == (3, 64, 64)
-    assert (dataset.train.reading, dataset.scaling) == ("unit", "none")
+    assert (dataset.train.reading, dataset.space.scaling) == ("unit", "none")
     assert isinstance(dataset.train.x, np.memmap)  # a slice of the pack, not a copy
     preset = dataset.preset
     assert (preset.network, preset.likelihood, preset.latent_dim, preset.lr) == ("paper_celeba", "gaussian", 64, 3e-4)

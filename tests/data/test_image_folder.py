@@ -26,7 +26,7 @@ def test_a_folder_is_a_dataset(tmp_path):
     assert (dataset.train.x.shape, dataset.train.x.dtype, dataset.train.reading) == ((70, 3, 64, 64), np.uint8, "unit")
     assert dataset.test is None
     assert (dataset.preset.network, dataset.preset.likelihood) == ("mlp", "gaussian:x_sigma=learned")
-    assert dataset.scaling == "global"
+    assert dataset.space.scaling == "global"
     assert dataset.preset.batch_size == 64
     rows = dataset.train.take(np.array([69, 3]))
     np.testing.assert_array_equal(rows.x[0].transpose(1, 2, 0), photograph(69, 64, 64))

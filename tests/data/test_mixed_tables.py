@@ -14,7 +14,7 @@ from wiseale.data.defaults import describe, describe_columns
 from wiseale.data.source import load_path
 from wiseale.data.stream import open_rows
 from wiseale.data.tables.frames import raw_blocks, select_all
-from wiseale.data.tables.mixed import learn_schema
+from wiseale.data.tables.mixed import encode_column, learn_space
 from wiseale.errors import DataError, WiseAleError
 
 N = 60
@@ -29,8 +29,8 @@ def csv_file(path, **columns):
 
 
 def described(dataset):
-    assert dataset.table is not None
-    return {column.name: column.kind for column in dataset.table.columns} | dict(dataset.table.ignored)
+    assert dataset.space.missing
+    return {column.name: column.kind for column in dataset.space.columns} | dict(dataset.space.ignored)
 
 
 @pytest.mark.parametrize(
@@ -61,14 +61,14 @@ def test_levels_of_text_do_not_depend_on_where_reading_blocks_end(tmp_path):
     codes = [f"{i % 7:03}" for i in range(40_000)]
     codes[39_000:] = ["E80"] * 1000
     dataset = load_path(csv_file(tmp_path / "x.csv", a=np.arange(40_000) / 7, c=codes) + ":kinds=c:category")
-    column = dataset.table.columns[1]
+    column = dataset.space.columns[1]
     assert column.levels == ("000", "001", "002", "003", "004", "005", "006", "E80")
     assert [column.levels[int(cell)] for cell in dataset.train.x[:, 1]] == codes
 
 
 def test_levels_that_are_numbers_are_those_of_their_values(tmp_path):
     path = csv_file(tmp_path / "x.csv", a=NUMBERS, c=["1", "1.0", "2e0"] * 20)
-    column = load_path(f"{path}:kinds=c:category").table.columns[1]
+    column = load_path(f"{path}:kinds=c:category").space.columns[1]
     assert column.levels == (1, 2)
 
 
@@ -77,21 +77,21 @@ def test_true_and_false_are_the_same_in_a_file_and_in_a_data_frame(tmp_path, no,
     truth = np.arange(N) % 3 == 0
     path = csv_file(tmp_path / "x.csv", a=NUMBERS, flag=np.where(truth, yes, no), word=["x", "y", "z"] * 20)
     frame = pandas.DataFrame({"a": NUMBERS, "flag": truth, "word": ["x", "y", "z"] * 20})
-    learned = learn_schema(select_all(frame), partial(raw_blocks, frame), {})
-    selection, from_frame = learned.chosen, learned.schema
-    for schema in (load_path(path).table, from_frame):
-        assert schema.columns[1].kind == "binary"
-        (cells,) = open_rows(path, table=schema).blocks()
+    learned = learn_space(select_all(frame), partial(raw_blocks, frame), {})
+    selection, from_frame = learned.chosen, learned.space
+    for space in (load_path(path).space, from_frame):
+        assert space.columns[1].kind == "binary"
+        (cells,) = open_rows(path, space=space).blocks()
         assert np.array_equal(cells[:, 1], truth)
         (block,) = raw_blocks(frame, selection)
-        assert np.array_equal(schema.columns[1].encode(block.columns[1], str), truth)
+        assert np.array_equal(encode_column(space.columns[1], block.columns[1], str), truth)
 
 
 def test_a_label_is_a_factor_and_not_learned_from(tmp_path):
     words = ["x", "y", "z"] * 20
     path = csv_file(tmp_path / "x.csv", a=NUMBERS, c=words, d=words[::-1])
     numbers = load_path(f"{path}:kinds=c:label,d:label")
-    assert (numbers.columns, numbers.table) == (("a",), None)
+    assert (numbers.space.names, numbers.space.missing) == (("a",), False)
     assert numbers.train.factors["c"].tolist() == words
     mixed = load_path(f"{path}:kinds=c:label")
     assert described(mixed) == {"a": "number", "d": "category"}
@@ -142,21 +142,21 @@ def test_row_numbers_start_at_0_or_1_or_are_called_so(tmp_path, name, start, ign
     columns |= {"c": ["x", "y", "z"] * 20} if word else {}
     path = csv_file(tmp_path / "x.csv", **columns)
     dataset = load_path(path)
-    assert dataset.ignored == (((name, "row numbers"),) if ignored else ())
-    assert (name in dataset.columns) != ignored
-    assert (dataset.table is not None) == word
+    assert dataset.space.ignored == (((name, "row numbers"),) if ignored else ())
+    assert (name in dataset.space.names) != ignored
+    assert (dataset.space.missing) == word
     assert (f"ignored: {name} (row numbers)" in describe(dataset)) == ignored
     asked = load_path(f"{path}:kinds={name}:number")
-    assert (asked.ignored, name in asked.columns) == ((), True)
+    assert (asked.space.ignored, name in asked.space.names) == ((), True)
     chosen = load_path(f"{path}:columns={name},a")
-    assert chosen.columns == (name, "a")
-    assert (f"{path}:kinds={name}:ignore" and load_path(f"{path}:kinds={name}:ignore").ignored) == (
+    assert chosen.space.names == (name, "a")
+    assert (f"{path}:kinds={name}:ignore" and load_path(f"{path}:kinds={name}:ignore").space.ignored) == (
         (name, "as you said"),
     )
     frame = pandas.DataFrame(columns)
-    learned = learn_schema(select_all(frame), partial(raw_blocks, frame), {})
-    assert learned.ignored == dataset.ignored
-    assert (learned.schema is not None) == word
+    learned = learn_space(select_all(frame), partial(raw_blocks, frame), {})
+    assert learned.ignored == dataset.space.ignored
+    assert (learned.space is not None) == word
 
 
 def test_row_numbers_alone_are_refused(tmp_path):
@@ -171,7 +171,7 @@ def test_the_index_that_pandas_writes_is_left_out(tmp_path, word):
     for rows in (2, N):
         frame[:rows].to_csv(tmp_path / "x.csv")
         dataset = load_path(f"{tmp_path}/x.csv")
-        assert dataset.columns == tuple(frame.columns)
+        assert dataset.space.names == tuple(frame.columns)
         assert "ignored: 1 (row numbers without a name)" in describe(dataset)
     frame[::2].to_csv(tmp_path / "x.csv")
     with pytest.raises(DataError, match=r"column 1 of x.csv has no name, .* leave it out with x.csv:drop=1, or"):
@@ -185,13 +185,13 @@ def test_names_with_commas_and_colons(tmp_path):
         csv.writer(file).writerows([names, *rows])
     kinds = '"bill,len":number,"a:b":ignore,"say ""hi""":number,"x=y":ignore,"plain, too":category'
     dataset = load_path(f"{tmp_path}/x.csv:kinds={kinds}")
-    assert dataset.columns == ("bill,len", 'say "hi"', "plain, too")
+    assert dataset.space.names == ("bill,len", 'say "hi"', "plain, too")
     assert describe_columns(dataset) == (
         '2 numbers ("bill,len", "say ""hi"""), 1 category ("plain, too": 3 levels); '
         'ignored: "a:b" (as you said); "x=y" (as you said)'
     )
-    assert load_path(f'{tmp_path}/x.csv:columns="bill,len","a:b",missing=error').columns == ("bill,len", "a:b")
-    assert load_path(f'{tmp_path}/x.csv:drop="bill,len","x=y"').columns == ("a:b", 'say "hi"', "plain, too")
+    assert load_path(f'{tmp_path}/x.csv:columns="bill,len","a:b",missing=error').space.names == ("bill,len", "a:b")
+    assert load_path(f'{tmp_path}/x.csv:drop="bill,len","x=y"').space.names == ("a:b", 'say "hi"', "plain, too")
     with pytest.raises(
         WiseAleError, match="got 'bill'; a name with a comma is written in double quotes, \"bill,len\":"
     ):
@@ -208,17 +208,17 @@ def test_labels_are_confirmed(tmp_path):
 def test_durations_are_not_called_dates():
     frame = pandas.DataFrame({"a": NUMBERS, "took": pandas.to_timedelta(NUMBERS, unit="s")})
     for given in (frame, frame.astype({"took": object})):
-        learned = learn_schema(select_all(given), partial(raw_blocks, given), {})
+        learned = learn_space(select_all(given), partial(raw_blocks, given), {})
         assert learned.ignored == (("took", "durations"),)
     with pytest.raises(DataError, match='"took" holds durations, not a number: turn them into seconds, or say'):
-        learn_schema(select_all(frame), partial(raw_blocks, frame), {"took": "number"})
+        learn_space(select_all(frame), partial(raw_blocks, frame), {"took": "number"})
 
 
 def test_a_category_of_numbers_with_gaps(tmp_path):
     path = csv_file(tmp_path / "x.csv", a=NUMBERS, code=[1, 2, 99, ""] * 15)
     assert described(load_path(path)) == {"a": "number", "code": "number"}
     asked = load_path(f"{path}:kinds=code:category")
-    assert asked.table.columns[1].levels == (1, 2, 99)
+    assert asked.space.columns[1].levels == (1, 2, 99)
     np.testing.assert_array_equal(asked.train.x[:4, 1], [0, 1, 2, np.nan])
 
 
@@ -238,6 +238,6 @@ def test_parquet(tmp_path):
 
 def test_rare_levels_are_other_where_it_is_asked_for(tmp_path):
     path = csv_file(tmp_path / "x.csv", a=NUMBERS, c=["x"] * 30 + ["y"] * 24 + ["p", "q"] * 3)
-    assert load_path(path).table.columns[1].levels == ("p", "q", "x", "y")
-    merged = load_path(f"{path}:unseen=other").table
+    assert load_path(path).space.columns[1].levels == ("p", "q", "x", "y")
+    merged = load_path(f"{path}:unseen=other").space
     assert (merged.columns[1].levels, merged.unseen) == (("x", "y", "other"), "other")

@@ -7,7 +7,7 @@ import numpy as np
 from wiseale.data import Rows, load_dataset
 from wiseale.data.dataset import Dataset, Preset
 from wiseale.data.shared import read_shared, shared
-from wiseale.data.tables.schema import Column, TableSchema
+from wiseale.spaces import Column, NumbersSpace
 
 
 def rows(n):
@@ -18,21 +18,17 @@ def rows(n):
 def test_every_field_is_read_back(tmp_path):
     """Values that differ from the defaults, so that a field that is not stored shows."""
     preset = Preset("mlp:hidden=5", "gaussian", 3, batch_size=16, max_epochs=7)
-    names = ("a", "b", "c")
-    schema = TableSchema(tuple(Column(name, "number") for name in names), (), "none")
+    space = NumbersSpace((3,), scaling="columns", columns=tuple(map(Column, "abc")), ignored=(("id", "row numbers"),))
     kept = Dataset(
         "table",
         rows(9),
         rows(4),
         preset,
         "sum",
-        "columns",
+        space,
         True,
         {"angle": 1.0},
-        names,
         {"lr": 0.5},
-        schema,
-        (("id", "row numbers"),),
     )
     defaults = {field.name: field.default for field in dataclasses.fields(Dataset)}
     assert all(getattr(kept, name) != default for name, default in defaults.items())

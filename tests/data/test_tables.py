@@ -37,18 +37,18 @@ def line(spec: str, **options: Any) -> str:
 
 def test_columns_and_labels_by_name(tmp_path: Path) -> None:
     dataset = load_path(f"{written(tmp_path, SALES)}:columns=qty,price,labels=region")
-    assert dataset.columns == ("qty", "price")
+    assert dataset.space.names == ("qty", "price")
     assert dataset.train.x.tolist() == [[2, 1.5], [3, 2.5], [5, -1000]]
     assert dataset.train.factors["region"].tolist() == ["north", "south", "north"]
     assert (dataset.preset.network, dataset.preset.likelihood) == ("mlp", "gaussian:x_sigma=columns")
-    assert dataset.scaling == "columns"
+    assert dataset.space.scaling == "columns"
     assert dataset.test is None
     assert dataset.name == f"{tmp_path}/sales.csv:columns=qty,price,labels=region"
 
 
 @pytest.mark.parametrize("settings", ["labels=region", "drop=region", "drop=3", "columns=1,2", "columns=price,qty"])
 def test_the_same_columns_said_in_many_ways(tmp_path: Path, settings: str) -> None:
-    assert load_path(f"{written(tmp_path, SALES)}:{settings}").columns == ("price", "qty")
+    assert load_path(f"{written(tmp_path, SALES)}:{settings}").space.names == ("price", "qty")
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_without_a_header_columns_are_numbered(tmp_path: Path) -> None:
     path = written(tmp_path, "5.1,3.5,a\n4.9,3,b\n")
     assert "write sales.csv:header=true or sales.csv:header=false" in line(path)
     dataset = load_path(f"{path}:header=false,labels=3")
-    assert dataset.columns == ("1", "2")
+    assert dataset.space.names == ("1", "2")
     assert dataset.train.factors["3"].tolist() == ["a", "b"]
     assert len(load_path(written(tmp_path, "1.5,2\n3,4\n5,6\n")).train) == 3
 
@@ -89,15 +89,15 @@ def test_without_a_header_columns_are_numbered(tmp_path: Path) -> None:
 def test_a_header_is_not_taken_for_numbers_nor_numbers_for_a_header(tmp_path: Path) -> None:
     assert "header=true" in line(written(tmp_path, "0,1,2\n4,5,6\n7,8,9\n"))  # as pandas names columns
     years = load_path(written(tmp_path, "mean,2019,2020\n4,5,6\n7,8,9\n"))
-    assert years.columns == ("mean", "2019", "2020")
+    assert years.space.names == ("mean", "2019", "2020")
     assert load_path(f"{written(tmp_path, '0,1,2')}:header=false", training=False).train.x.tolist() == [[0, 1, 2]]
 
 
 def test_an_unnamed_column_must_be_chosen(tmp_path: Path) -> None:
     path = written(tmp_path, ",a,b\n5,1,2\n6,3,4\n")
     assert "column 1 of sales.csv has no name" in line(path)
-    assert load_path(f"{path}:drop=1").columns == ("a", "b")
-    assert load_path(f"{path}:columns=1,b").columns == ("1", "b")
+    assert load_path(f"{path}:drop=1").space.names == ("a", "b")
+    assert load_path(f"{path}:columns=1,b").space.names == ("1", "b")
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ def test_use_forgives_what_learning_cannot(tmp_path: Path) -> None:
 
 def test_zeros_and_ones_are_bernoulli(tmp_path: Path) -> None:
     dataset = load_path(written(tmp_path, "a,b\n0,1\n1,0\n1,1\n"))
-    assert (dataset.preset.likelihood, dataset.scaling) == ("bernoulli", "none")
+    assert (dataset.preset.likelihood, dataset.space.scaling) == ("bernoulli", "none")
 
 
 @pytest.mark.parametrize(
@@ -317,7 +317,7 @@ def test_parquet_columns_of_every_numeric_type(parquet: Any) -> None:
         word=["x", None],
     )
     dataset = load_path(f"{path}:labels=word")
-    assert dataset.columns == ("f", "h", "i", "b", "d", "c")
+    assert dataset.space.names == ("f", "h", "i", "b", "d", "c")
     assert dataset.train.x.tolist() == [[0.5, 0.25, 1, 1, 1.25, 7], [1.5, 4, 2, 0, 2.5, 8]]
     assert dataset.train.factors["word"].tolist() == ["x", ""]
 
@@ -372,7 +372,7 @@ def test_arrow_files(tmp_path: Path, name: str) -> None:
 
 
 def test_pandas_row_numbers_are_not_features(parquet: Any) -> None:
-    assert load_path(parquet(a=[1.0, 2.0], __index_level_0__=[7, 9])).columns == ("a",)
+    assert load_path(parquet(a=[1.0, 2.0], __index_level_0__=[7, 9])).space.names == ("a",)
 
 
 @pytest.mark.parametrize("header", [True, False])
@@ -384,5 +384,5 @@ def test_twenty_thousand_columns(tmp_path, header):
     assert min(map(len, lines)) > 131_072
     (tmp_path / "genes.csv").write_text("\n".join(lines) + "\n")
     dataset = load_path(str(tmp_path / "genes.csv"))
-    assert dataset.columns[-1] == ("gene19999" if header else "20000")
+    assert dataset.space.names[-1] == ("gene19999" if header else "20000")
     np.testing.assert_array_equal(dataset.train.x, x)

@@ -34,7 +34,6 @@ from wiseale.data.defaults import (
     choose_length,
 )
 from wiseale.errors import ModelFileError, WiseAleError
-from wiseale.networks.model import IdentityStandardizer
 from wiseale.objectives import make_objective, objective_names
 from wiseale.training.threads import torch_threads
 
@@ -132,7 +131,7 @@ def test_networks_and_likelihoods_are_chosen_from_the_data_and_shown():
         assert est.likelihood_.startswith(likelihood)
         assert est.network_ in repr(est)
         assert est.likelihood_ in repr(est)
-        assert isinstance(est.model_.units, IdentityStandardizer) == (likelihood == "bernoulli")
+        assert est.model_.units.is_identity == (likelihood == "bernoulli")
     assert repr(AutoEncoder(latent_dim=3)) == "AutoEncoder(latent_dim=3)"
 
 

@@ -297,7 +297,7 @@ def test_rare_and_unseen_levels_as_other(tmp_path):
     kinds = pd.Categorical(["a", "b"] * 38 + ["c", "d"] * 2, ["a", "b", "c", "d", "never"])
     table = X.assign(shade=shades, kind=kinds)
     est = quick(unseen="other").fit(table)
-    columns = {column.name: column for column in est._codec.model_config.table.columns}
+    columns = {column.name: column for column in est._codec.space.columns}
     assert columns["shade"].levels == ("blue", "red", "Other")  # a level of that name is the one
     assert columns["kind"].levels == ("a", "b", "other")
     assert columns["size"].levels == ("S", "M", "L")  # none of them is rare

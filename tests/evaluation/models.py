@@ -10,8 +10,9 @@ from wiseale.evaluation.encoded import Encoded
 from wiseale.likelihoods import Gaussian
 from wiseale.models.inference import Codec
 from wiseale.models.model_file import ModelConfig
-from wiseale.networks.model import IdentityStandardizer
 from wiseale.posterior import Posterior
+from wiseale.spaces import plain_space
+from wiseale.spaces.units import Units
 
 
 class LinearGaussian(nn.Module):
@@ -27,9 +28,9 @@ class LinearGaussian(nn.Module):
         self.w = torch.from_numpy(columns).float()
         self.b = torch.from_numpy(generator.normal(size=x_dim)).float()
         self.x_shape, self.latent_dim, self.x_sigma = (x_dim,), latent_dim, x_sigma
-        self.prior = self.table = None
+        self.prior = None
         self.shift, self.widen = shift, widen
-        self.stochastic, self.sigma_min, self.units = True, 1e-4, IdentityStandardizer()
+        self.stochastic, self.sigma_min, self.units = True, 1e-4, Units()
         self.largest_block = 0
         self.device_marker = nn.Parameter(torch.zeros(()))
 
@@ -61,8 +62,8 @@ class Decoder(nn.Module):
     def __init__(self, function, x_shape, latent_dim, x_sigma=1.0):
         super().__init__()
         self.function, self.x_shape, self.latent_dim, self.x_sigma = function, x_shape, latent_dim, x_sigma
-        self.stochastic, self.sigma_min, self.units = True, 1e-4, IdentityStandardizer()
-        self.prior = self.table = None
+        self.stochastic, self.sigma_min, self.units = True, 1e-4, Units()
+        self.prior = None
         self.device_marker = nn.Parameter(torch.zeros(()))
 
     def decode(self, z):
@@ -71,7 +72,9 @@ class Decoder(nn.Module):
 
 def case_of(model, x, posterior=None, factors=None, circular=None, **settings):
     """A case of a model on rows; the posteriors are the model's own unless given."""
-    codec = Codec(model, ModelConfig("", "", "", tuple(model.x_shape), model.latent_dim), exact=False)
+    codec = Codec(
+        model, ModelConfig("mlp", "gaussian", "aevb", plain_space(tuple(model.x_shape)), model.latent_dim), exact=False
+    )
     rows = Rows(np.asarray(x, np.float32), factors=factors or {})
     if posterior is None:
         return Case(Encoded.of(codec, rows, "test", circular), **settings)

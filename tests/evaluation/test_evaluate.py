@@ -17,12 +17,13 @@ from wiseale.evaluation import compactness, likelihood, prior_match, separation,
 from wiseale.evaluation.encoded import BATCH, binarized, encode_run
 from wiseale.evaluation.evaluate import evaluate, measure
 from wiseale.evaluation.measures import MEASURES, defined
-from wiseale.likelihoods import GaussianFamily
+from wiseale.likelihoods import GaussianSettings
 from wiseale.networks.mlp import Mlp
 from wiseale.networks.model import Model
 from wiseale.posterior import Posterior
 from wiseale.runs.run import Run
 from wiseale.runs.train import start
+from wiseale.spaces import plain_space
 
 WAVES = "sine:n=64,n_test=450,length=32"
 NEED_SIGMA_BUT_NO_PRIOR = {*widths.NAMES, *separation.NAMES}
@@ -120,7 +121,7 @@ def test_every_measure_is_defined_once_in_the_group_that_reports_it(waves, pictu
 
 def deterministic_case(n=200, factors=None):
     torch.manual_seed(0)
-    model = Model(Mlp(hidden=(8,)), (6,), 2, GaussianFamily(), stochastic=False).eval()
+    model = Model(Mlp(hidden=(8,)), plain_space((6,)), 2, GaussianSettings(), stochastic=False).eval()
     return case_of(model, np.random.default_rng(0).normal(size=(n, 6)), factors=factors)
 
 

@@ -5,8 +5,8 @@ from tests.evaluation.models import Decoder, case_of, ignore
 
 from wiseale.evaluation.image_quality import psnr, ssim
 from wiseale.evaluation.reconstruction import image_quality
-from wiseale.networks.model import Standardizer
 from wiseale.posterior import Posterior
+from wiseale.spaces.units import Affine
 
 
 def images(n=3, channels=2, height=16, width=13, seed=0):
@@ -70,7 +70,7 @@ def test_images_are_compared_in_the_users_range():
     x, x_hat = images()
     plain = quality(x, x_hat).measures
     # The same images as a model with standardised units sees them.
-    units = Standardizer(torch.tensor(0.4), torch.tensor(0.25))
+    units = Affine(torch.tensor(0.4), torch.tensor(0.25))
     inside = quality(x, (x_hat - 0.4) / 0.25, units).measures
     assert all(value > 0 for value in plain.values())
     assert inside == pytest.approx(plain, rel=1e-4)

@@ -153,7 +153,7 @@ def test_the_data_is_parsed_once(tmp_path):
         encoded = encode_run(Run.open(made.results()[0].path))
     np.testing.assert_array_equal(again.train.x, expected.train.x)
     np.testing.assert_array_equal(again.train.factors["kind"], expected.train.factors["kind"])
-    assert (again.columns, again.scaling, again.preset) == (expected.columns, expected.scaling, expected.preset)
+    assert (again.space, again.preset) == (expected.space, expected.preset)
     assert len(encoded.rows) == 30
     record = made.results()[0].directory.read_record()
     assert record.settings.data == data

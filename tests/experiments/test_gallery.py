@@ -13,7 +13,6 @@ from wiseale.experiments import systems as s
 from wiseale.experiments.comparison import Estimate
 from wiseale.figures.decoded_pictures import prior_grid, spread_rows
 from wiseale.figures.style import Folder
-from wiseale.figures.table_entries import Entry
 from wiseale.figures.table_pictures import traversal
 from wiseale.posterior import Posterior
 
@@ -26,14 +25,10 @@ def encoded(q, factors=None):
     return case_of(model, np.zeros(q.mu.shape), q, factors).encoded
 
 
-def entries(n):
-    return [Entry(f"column {i}", i) for i in range(n)]
-
-
 @pytest.mark.parametrize("sigma", [None, 0.5])
 def test_a_traversal_moves_one_unit_over_two_standard_deviations_of_its_codes(sigma):
     q = Posterior(MU) if sigma is None else Posterior(MU, torch.full_like(MU, sigma))
-    made = traversal(encoded(q), 7, entries(3))
+    made = traversal(encoded(q), 7, range(3))
     assert made.units == ("z1", "z2", "z3")
     values = made.values  # (units, steps, codes)
     spread = np.sqrt(MU.numpy().var(0) + (sigma or 0) ** 2)
@@ -47,7 +42,7 @@ def test_a_traversal_moves_one_unit_over_two_standard_deviations_of_its_codes(si
 
 def test_a_traversal_shows_the_units_that_vary_most():
     mu = torch.randn(200, 12, generator=torch.Generator().manual_seed(0)) * torch.arange(12)
-    assert traversal(encoded(Posterior(mu)), 0, entries(12)).units == ("z8", "z9", "z10", "z11", "z12")
+    assert traversal(encoded(Posterior(mu)), 0, range(12)).units == ("z8", "z9", "z10", "z11", "z12")
 
 
 def test_cells_of_the_grid_hold_equal_prior_mass():

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from tests.spaces.columns_for_tests import mixed_space
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -18,7 +19,9 @@ from wiseale import config, registry
 from wiseale.explorer.weights import MAX_MULTIPLY_ADDS, NoDescriptionError, describe, multiply_adds
 from wiseale.models.inference import Codec
 from wiseale.models.model_file import ModelConfig
-from wiseale.networks.model import Standardizer, seeded
+from wiseale.networks.model import seeded
+from wiseale.spaces import Space, plain_space
+from wiseale.spaces.units import Affine
 
 NODE = shutil.which("node")
 needs_node = pytest.mark.skipif(NODE is None, reason="node is not installed: decoder.js cannot be run")
@@ -44,7 +47,8 @@ OTHER = [  # odd sizes, a kernel smaller than the stride and one larger than the
 
 
 def codec_of(network, shape, likelihood="gaussian", units=None):
-    model_config = ModelConfig(network, likelihood, "wise_ale", shape, LATENT_DIM, units is not None)
+    space = shape if isinstance(shape, Space) else plain_space(shape)
+    model_config = ModelConfig(network, likelihood, "wise_ale", space, LATENT_DIM)
     with seeded(1):
         model = model_config.build()
     if units is not None:
@@ -118,7 +122,7 @@ def test_columns_come_back_in_their_own_units(tmp_path):
     """A column around a million that varies by thousandths keeps float32's precision of it."""
     mean = torch.tensor([1e6, -3.0, 0.1], dtype=torch.float64)
     scale = torch.tensor([1e-3, 20.0, 5e-6], dtype=torch.float64)
-    codec, z = codec_of("mlp", (3,), units=Standardizer(mean, scale)), codes_for_tests()
+    codec, z = codec_of("mlp", (3,), units=Affine(mean, scale)), codes_for_tests()
     np.testing.assert_allclose(run(tmp_path, *describe(codec), z), codec.decode(z), rtol=2**-23)
 
 
@@ -126,7 +130,7 @@ def test_columns_come_back_in_their_own_units(tmp_path):
 @pytest.mark.parametrize("scale", [torch.tensor(3.0), torch.full((1, 4, 6), 3.0)])
 def test_images_come_back_in_their_own_units(tmp_path, scale):
     """One mean for all entries; one scale for all, or one for each."""
-    units = Standardizer(torch.tensor(40.0, dtype=torch.float64), scale.double())
+    units = Affine(torch.tensor(40.0, dtype=torch.float64), scale.double())
     codec, z = codec_of("conv2d", (1, 4, 6), units=units), codes_for_tests()
     found = run(tmp_path, *describe(codec), z)
     np.testing.assert_allclose(found, codec.decode(z), rtol=1e-5)
@@ -162,7 +166,7 @@ def test_the_paper_s_celeba_decoder_is_too_large_for_a_page():
     sizes = {name: multiply_adds(describe(codec_of(name, shape))[0]) for name, shape in smaller}
     assert max(sizes.values()) < MAX_MULTIPLY_ADDS
     with torch.device("meta"):
-        full = config.build("network", "paper_celeba").pair((3, 64, 64), 32).decoder
+        full = config.build("network", "paper_celeba").decoder(32, (3, 64, 64))
         with FlopCounterMode(display=False) as counter:
             full(torch.zeros(1, 32))
     assert counter.get_total_flops() / 2 > MAX_MULTIPLY_ADDS
@@ -196,7 +200,7 @@ def test_a_table_returns_means_probabilities_and_rates(tmp_path):
     kinds = "number,category:3,binary,poisson,category:2,negative_binomial,number"
     mean = torch.tensor([1e6, 0, 0, 0, 0, 0, -3.0], dtype=torch.float64)
     scale = torch.tensor([1e-3, 1, 1, 1, 1, 1, 20.0], dtype=torch.float64)
-    codec = codec_of("mlp", (7,), f"table:kinds={kinds}", Standardizer(mean, scale))
+    codec = codec_of("mlp", mixed_space(kinds), "table", Affine(mean, scale))
     z = 3 * codes_for_tests()
     found = run(tmp_path, *describe(codec), z)
     assert found.shape == (5, 10)

@@ -11,7 +11,7 @@ from tests.cli.commands import run as command
 from wiseale import AutoEncoder
 from wiseale.cli.options import option_name
 from wiseale.errors import CollapseWarning
-from wiseale.likelihoods import BernoulliFamily, GaussianFamily
+from wiseale.likelihoods import BernoulliSettings, GaussianSettings
 from wiseale.models.collapse import CodeUse, code_use, collapse_message
 from wiseale.objectives import make_objective
 from wiseale.posterior import Posterior
@@ -70,15 +70,15 @@ def test_sorted_rows_are_not_taken_for_collapse():
 
 def test_the_message_names_the_settings_of_the_interface_and_of_the_system():
     use = CodeUse(0, 0.001)
-    objective, aevb, bernoulli = make_objective("beta_vae:beta=4"), make_objective("aevb"), BernoulliFamily()
-    told = collapse_message(use, objective, GaussianFamily(x_sigma=1.0), option_name)
+    objective, aevb, bernoulli = make_objective("beta_vae:beta=4"), make_objective("aevb"), BernoulliSettings()
+    told = collapse_message(use, objective, GaussianSettings(x_sigma=1.0), option_name)
     assert "beta in --objective" in told
     assert "--prior-warmup" in told
     assert "--likelihood gaussian:x_sigma=learned" in told
     assert "\n" not in told
     assert "x_sigma" not in collapse_message(use, aevb, bernoulli)
     for learned in ("learned", "columns"):
-        assert "x_sigma" not in collapse_message(use, aevb, GaussianFamily(x_sigma=learned))
+        assert "x_sigma" not in collapse_message(use, aevb, GaussianSettings(x_sigma=learned))
     assert collapse_message(CodeUse(1, 0.5), aevb, bernoulli) is None
 
 

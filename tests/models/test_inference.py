@@ -1,68 +1,45 @@
 """A model in the user's units, checked against plain numpy on the stored weights and against closed forms."""
 
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from safetensors.numpy import load_file
 
 from wiseale import AutoEncoder
 from wiseale.errors import DataError, ModelFileError, RunError
-from wiseale.models.inference import Codec, as_x, open_codec
+from wiseale.models.inference import Codec, open_codec
 from wiseale.models.model_file import ModelConfig, load_model, save_model
-from wiseale.networks.model import Standardizer, seeded
+from wiseale.networks.model import seeded
+from wiseale.spaces import plain_space
+from wiseale.spaces.reading import as_x
+from wiseale.spaces.units import Affine
 
-KEPT = Path(__file__).parents[1] / "data_files"
 RNG = np.random.default_rng(0)
+SCALED = plain_space((3,), scaling="columns")
 X = RNG.normal(size=(7, 3)) * [0.5, 4, 20] + [1, -2, 300]
 
 
 def made(**changes):
-    settings = {"network": "mlp:hidden=6", "likelihood": "gaussian", "objective": "wise_ale", "x_shape": (3,)}
-    model_config = ModelConfig(**settings | {"latent_dim": 2} | changes)
+    settings = {
+        "network": "mlp:hidden=6",
+        "likelihood": "gaussian",
+        "objective": "wise_ale",
+        "space": plain_space((3,)),
+    }
+    model_config = ModelConfig(**settings | {"space": plain_space((3,)), "latent_dim": 2} | changes)
     with seeded(3):
         model = model_config.build()
     return model, model_config
 
 
-def by_hand(weights, x):
-    """The kept model's forward pass: mean code, width, and reconstruction, one hidden layer each way."""
-    z = (x - weights["units.mean"]) / weights["units.scale"]
-    layer = {name: weights[name].astype(np.float64) for name in weights}
-
-    def linear(values, name):
-        return values @ layer[f"{name}.weight"].T + layer[f"{name}.bias"]
-
-    features = np.maximum(linear(z, "body.1"), 0)
-    mu = linear(features, "head.mu")
-    sigma = np.log1p(np.exp(linear(features, "head.sigma"))) + 1e-4
-    out = linear(np.maximum(linear(mu, "decoder.0"), 0), "decoder.2")
-    return mu, sigma, out * weights["units.scale"] + weights["units.mean"], ((z - out) ** 2).mean(1)
-
-
-@pytest.mark.parametrize("name", ["model_v1", "model_v1_columns"])
-def test_files_of_today_load_tomorrow(name):
-    """Both forms of version 1 that were ever written: before and after models remembered columns."""
-    codec = open_codec(KEPT / name)
-    mu, sigma, x_hat, error = by_hand(load_file(KEPT / name / "model.safetensors"), X)
-    codes = codec.encode(X, error=True)
-    np.testing.assert_allclose(codes.mu, mu, rtol=1e-12)
-    np.testing.assert_allclose(codes.sigma, sigma, rtol=1e-12)
-    np.testing.assert_allclose(codec.decode(codes.mu), x_hat, rtol=1e-12)
-    np.testing.assert_allclose(codes.error, error, rtol=1e-12)
-    assert codec.model_config.columns == (("a", "b", "c") if name.endswith("columns") else ())
-    assert codec.model_config.reading == "values"
-
-
 def test_a_large_offset_is_subtracted_before_rounding():
     """Seconds since 1970 that span a minute: float32 holds them to 128 s."""
     seconds = 1.7e9 + RNG.uniform(0, 60, size=(50, 1))
-    model, model_config = made(x_shape=(1,), standardized=True)
-    model.units = Standardizer(torch.tensor([1.7e9 + 30], dtype=torch.float64), torch.tensor([17.0]).double())
-    shifted, _ = made(x_shape=(1,), standardized=True)
-    shifted.units = Standardizer(torch.tensor([30.0]).double(), torch.tensor([17.0]).double())
+    model, model_config = made(space=plain_space((1,), scaling="columns"))
+    model.units = Affine(torch.tensor([1.7e9 + 30], dtype=torch.float64), torch.tensor([17.0]).double())
+    shifted, _ = made(space=plain_space((1,), scaling="columns"))
+    shifted.units = Affine(torch.tensor([30.0]).double(), torch.tensor([17.0]).double())
     codec, small = Codec(model, model_config), Codec(shifted, model_config)
     np.testing.assert_allclose(codec.encode(seconds).mu, small.encode(seconds - 1.7e9).mu, atol=1e-6)
     z = RNG.normal(size=(5, 2))
@@ -70,9 +47,9 @@ def test_a_large_offset_is_subtracted_before_rounding():
 
 
 def test_elbo_is_what_many_independent_draws_say():
-    model, model_config = made(likelihood="gaussian:x_sigma=0.7", standardized=True)
+    model, model_config = made(likelihood="gaussian:x_sigma=0.7", space=SCALED)
     scale = torch.tensor([0.5, 4.0, 20.0]).double()
-    model.units = Standardizer(torch.tensor([1.0, -2.0, 300.0]).double(), scale)
+    model.units = Affine(torch.tensor([1.0, -2.0, 300.0]).double(), scale)
     codec = Codec(model, model_config)
     found = codec.elbo(X)
     q = codec.encode(X)
@@ -88,10 +65,10 @@ def test_elbo_is_what_many_independent_draws_say():
 
 
 def test_elbo_in_other_units_differs_by_the_jacobian_alone():
-    model, model_config = made(standardized=True)
-    model.units = Standardizer(torch.zeros(3).double(), torch.ones(3).double())
-    wide, _ = made(standardized=True)
-    wide.units = Standardizer(torch.zeros(3).double(), torch.tensor([10.0, 1.0, 0.1], dtype=torch.float64))
+    model, model_config = made(space=SCALED)
+    model.units = Affine(torch.zeros(3).double(), torch.ones(3).double())
+    wide, _ = made(space=SCALED)
+    wide.units = Affine(torch.zeros(3).double(), torch.tensor([10.0, 1.0, 0.1], dtype=torch.float64))
     x = RNG.normal(size=(4, 3))
     expected = Codec(model, model_config).elbo(x) - math.log(10) - math.log(0.1)
     np.testing.assert_allclose(Codec(wide, model_config).elbo(x * [10, 1, 0.1]), expected, rtol=1e-9)
@@ -106,7 +83,7 @@ def test_elbo_of_bernoulli_refuses_what_is_no_probability():
 
 @pytest.mark.parametrize(("network", "shape"), [("mlp:hidden=6", (3,)), ("conv1d:channels=4,hidden=8", (2, 9))])
 def test_neither_order_nor_batch_matters(network, shape):
-    codec = Codec(*made(network=network, x_shape=shape))
+    codec = Codec(*made(network=network, space=plain_space(shape)))
     x = RNG.normal(size=(9, *shape)).astype(np.float32)
     tolerance = 1e-12 if len(shape) == 1 else 1e-5
     for function in (codec.elbo, lambda x: codec.encode(x).mu, lambda x: codec.encode(x, error=True).error):
@@ -151,7 +128,7 @@ def test_an_unfinished_run_and_no_model(tmp_path):
 
 
 def test_what_a_model_remembers_of_its_data_is_kept(tmp_path):
-    model, model_config = made(x_shape=(1, 4, 4), reading="threshold", data_fingerprint="ab" * 32)
+    model, model_config = made(space=plain_space((1, 4, 4), "threshold"), data_fingerprint="ab" * 32)
     save_model(tmp_path / "m", model, model_config)
     assert load_model(tmp_path / "m")[1] == model_config
 

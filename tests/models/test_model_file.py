@@ -6,26 +6,29 @@ import torch
 
 from wiseale.errors import ModelFileError
 from wiseale.models.model_file import ModelConfig, load_model, save_model
-from wiseale.networks.model import Standardizer
 from wiseale.objectives import make_objective, objective_names
 from wiseale.platform.atomic_files import verify_directory, write_directory, write_text
 from wiseale.platform.json_files import to_json
 from wiseale.priors import OwnPrior
+from wiseale.spaces import plain_space
+from wiseale.spaces.units import Affine
 
-SETTINGS = ModelConfig("mlp:hidden=4", "gaussian:x_sigma=0.5", "wise_ale", (3,), 2, standardized=True)
+SPACE = plain_space((3,), scaling="columns")
+SETTINGS = ModelConfig("mlp:hidden=4", "gaussian:x_sigma=0.5", "wise_ale", SPACE, 2)
 
 
 @pytest.fixture
 def saved(tmp_path):
     model = SETTINGS.build()
-    model.units = Standardizer(torch.arange(3.0), torch.tensor([1.0, 2.0, 3.0]))
+    model.units = Affine(torch.arange(3.0).double(), torch.tensor([1.0, 2.0, 3.0]).double())
     save_model(tmp_path / "model", model, SETTINGS)
     return tmp_path / "model", model
 
 
 def rewrite(directory, **changes):
     """Change config.json and make the manifest agree, so that only the content is wrong."""
-    config = json.loads((directory / "config.json").read_text()) | changes
+    config = json.loads((directory / "config.json").read_text())
+    config = {**config, **changes, "space": config["space"] | changes.get("space", {})}
     weights = (directory / "model.safetensors").read_bytes()
 
     def fill(temporary):
@@ -78,13 +81,17 @@ def test_a_missing_file_is_noticed(saved, name):
         ({"network": "mlp:hidden=5"}, "do not fit the network"),
         ({"latent_dim": 3}, "do not fit the network"),
         ({"latent_dim": 0}, "schema"),
-        ({"x_shape": []}, "schema"),
+        ({"space": {"x_shape": []}}, "schema"),
+        ({"space": {"kind": "trees"}}, "schema"),
+        ({"space": {"kind": "images"}}, "schema"),
         ({"surprise": 1}, "schema"),
         ({"likelihood": None}, "schema"),
-        ({"standardized": False}, "do not fit the network"),
-        ({"reading": "backwards"}, "schema"),
-        ({"columns": ["a", "b"]}, "schema"),
-        ({"columns": [1, 2, 3]}, "schema"),
+        ({"space": {"scaling": "none"}}, "do not fit the network"),
+        ({"space": {"reading": "backwards"}}, "schema"),
+        ({"space": {"columns": [{"name": "a"}, {"name": "b"}]}}, "schema"),
+        ({"space": {"columns": [{"name": 1}] * 3}}, "schema"),
+        ({"space": {"columns": [{"name": "a", "kind": "colour"}] * 3}}, "schema"),
+        ({"space": {"columns": [{"name": "a", "kind": "category"}] * 3}}, "schema"),
     ],
 )
 def test_what_disagrees_is_refused(saved, changes, message):
@@ -144,4 +151,4 @@ def test_text_is_replaced_at_once(tmp_path):
 @pytest.mark.parametrize("name", objective_names())
 def test_own_prior_is_declared_by_exactly_the_objectives_that_build_one(name):
     objective = make_objective(name)
-    assert isinstance(objective.build((3,), 2), OwnPrior) == objective.own_prior
+    assert isinstance(objective.build(SPACE, 2), OwnPrior) == objective.own_prior

@@ -20,9 +20,11 @@ from wiseale.models.card import Provenance, model_card
 from wiseale.models.inference import Codec, open_codec
 from wiseale.models.model_file import ModelConfig
 from wiseale.models.onnx import OPSET, export_onnx, require_extra
-from wiseale.networks.model import Standardizer, seeded
+from wiseale.networks.model import seeded
 from wiseale.platform.atomic_files import verify_directory
 from wiseale.runs.run import Run
+from wiseale.spaces import plain_space
+from wiseale.spaces.units import Affine
 
 RNG = np.random.default_rng(0)
 NARROW = {"channels": "8,8", "width": "0.03"}  # fewer filters, in networks that have the setting: a quicker export
@@ -44,11 +46,11 @@ NETWORKS = [
 
 
 def codec_of(network, shape, *, likelihood="gaussian", mean=None, scale=None, stochastic=True):
-    model_config = ModelConfig(network, likelihood, "wise_ale", shape, 3, mean is not None, stochastic)
+    model_config = ModelConfig(network, likelihood, "wise_ale" if stochastic else "wae_mmd", plain_space(shape), 3)
     with seeded(1):
         model = model_config.build()
     if mean is not None:
-        model.units = Standardizer(torch.as_tensor(mean).double(), torch.as_tensor(scale).double())
+        model.units = Affine(torch.as_tensor(mean).double(), torch.as_tensor(scale).double())
     for module in model.modules():  # statistics unlike those a fresh batch norm has
         if isinstance(module, torch.nn.BatchNorm2d):
             module.running_mean.uniform_(-1, 1, generator=torch.Generator().manual_seed(0))

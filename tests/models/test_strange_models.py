@@ -13,23 +13,26 @@ from wiseale import config, registry
 from wiseale.errors import ModelFileError
 from wiseale.models.model_file import ModelConfig, load_model, refuse_to_replace, save_model
 from wiseale.models.tensor_files import header_of
-from wiseale.networks.model import Standardizer
 from wiseale.platform.atomic_files import MANIFEST, sha256
+from wiseale.spaces import Column, NumbersSpace, plain_space
+from wiseale.spaces.units import Affine
 
-SETTINGS = ModelConfig("mlp:hidden=4", "gaussian", "wise_ale", (3,), 2, standardized=True, columns=("a", "b", "c"))
+SPACE = NumbersSpace((3,), scaling="columns", columns=tuple(map(Column, "abc")))
+SETTINGS = ModelConfig("mlp:hidden=4", "gaussian", "wise_ale", SPACE, 2)
 
 
 @pytest.fixture
 def saved(tmp_path):
     model = SETTINGS.build()
-    model.units = Standardizer(torch.zeros(3), torch.ones(3))
+    model.units = Affine(torch.zeros(3).double(), torch.ones(3).double())
     save_model(tmp_path / "model", model, SETTINGS)
     return tmp_path / "model"
 
 
 def forge(directory, weights=None, **changes):
     """Change the files and make the manifest agree."""
-    settings = json.loads((directory / "config.json").read_text()) | changes
+    settings = json.loads((directory / "config.json").read_text())
+    settings = {**settings, **changes, "space": settings["space"] | changes.get("space", {})}
     (directory / "config.json").write_text(json.dumps(settings))
     if weights is not None:
         save_file(weights, directory / "model.safetensors")
@@ -45,11 +48,11 @@ def forge(directory, weights=None, **changes):
         ({"latent_dim": "2"}, "latent_dim is '2'"),
         ({"latent_dim": 10**30}, "latent_dim is 1000"),
         ({"latent_dim": 10**12}, "impossible"),
-        ({"x_shape": [True]}, "x_shape"),
-        ({"x_shape": [10**6, 10**6], "columns": []}, "impossible"),
-        ({"x_shape": [1, 1, 1, 1], "columns": []}, "impossible"),
-        ({"standardized": 1}, "standardized is 1"),
-        ({"columns": {"a": 1}}, "columns"),
+        ({"space": {"x_shape": [True]}}, "x_shape"),
+        ({"space": {"x_shape": [10**10], "columns": []}}, "impossible"),
+        ({"space": {"x_shape": [1, 1, 1, 1], "columns": []}}, "impossible"),
+        ({"space": {"scaling": 1}}, "scaling is 1"),
+        ({"space": {"columns": {"a": 1}}}, "columns"),
         ({"data_fingerprint": None}, "data_fingerprint is None"),
         ({"version": True}, "version"),
         ({"network": "mlp:hidden=" + ",".join(["8"] * 9000)}, "network is too long"),
@@ -123,7 +126,7 @@ def test_headers_are_those_of_the_model_that_is_built(name, objective):
     """What a model holds is asked of the model itself, on a device without memory."""
     shape = registry.lookup("network", name).example_shape
     spec = config.spec_of("network", config.build("network", name))
-    settings = ModelConfig(spec, "gaussian", objective, shape, 3)
+    settings = ModelConfig(spec, "gaussian", objective, plain_space(shape), 3)
     model = settings.build()
     model.prior = settings.build_prior(model)
     assert settings.headers() == {key: header_of(tensor) for key, tensor in model.state_dict().items()}

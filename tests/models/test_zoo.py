@@ -16,6 +16,7 @@ from wiseale.models.model_file import ModelConfig, load_model, save_model
 from wiseale.models.places import locate
 from wiseale.models.tensor_files import read_header
 from wiseale.models.zoo import read_codes, read_entry, zoo_folder, zoo_names
+from wiseale.spaces import plain_space
 
 NAMES = zoo_names()
 
@@ -58,7 +59,7 @@ def test_stored_codes_are_of_the_model_and_no_images_are_stored(name):
 
 
 def test_half_precision_rounds_the_weights_and_nothing_else(tmp_path):
-    config = ModelConfig("mlp:hidden=8", "gaussian", "wise_ale", (6,), 2)
+    config = ModelConfig("mlp:hidden=8", "gaussian", "wise_ale", plain_space((6,)), 2)
     model = config.build()
     save_model(tmp_path / "half", model, config, half=True)
     headers = read_header(tmp_path / "half" / "model.safetensors")

@@ -7,10 +7,11 @@ import torch
 from torch import nn
 
 from wiseale import config
-from wiseale.likelihoods import GaussianFamily
+from wiseale.likelihoods import GaussianSettings
 from wiseale.networks.initial_weights import initialise
 from wiseale.networks.model import Model, seeded
 from wiseale.networks.same_padding import SameConv, SameConvTranspose
+from wiseale.spaces import plain_space
 
 
 @pytest.mark.parametrize(
@@ -65,7 +66,7 @@ def test_the_papers_networks_start_as_in_tensorflow(name):
     """Glorot weights and biases of 0, but for the ReLU behind sigma, which starts at 1."""
     network = config.build("network", name)
     with seeded(0):
-        model = Model(network, network.example_shape, 4, GaussianFamily())
+        model = Model(network, plain_space(network.example_shape), 4, GaussianSettings())
     biases = {name: bias for name, bias in model.named_parameters() if name.endswith("bias")}
     assert bool((biases.pop("head.sigma.bias") == 1).all())
     assert not any(bias.any() for bias in biases.values())

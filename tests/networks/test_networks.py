@@ -10,9 +10,11 @@ from torch import nn
 
 from wiseale import config, registry
 from wiseale.errors import ConfigError
-from wiseale.likelihoods import GaussianFamily
+from wiseale.likelihoods import GaussianSettings
 from wiseale.networks.mlp import Mlp
-from wiseale.networks.model import GaussianHead, Model, Standardizer, seeded
+from wiseale.networks.model import GaussianHead, Model, seeded
+from wiseale.spaces import plain_space
+from wiseale.spaces.units import Affine
 
 # Sizes that a network of any shape must handle besides its example: odd, smaller than the filters, a single entry.
 OTHER_SHAPES = [
@@ -35,7 +37,7 @@ CASES = [(narrow(name), shape) for name, shape in EXAMPLES + OTHER_SHAPES]
 
 def model_of(name, shape, latent_dim=3, seed=0):
     with seeded(seed):
-        return Model(config.build("network", name), shape, latent_dim, GaussianFamily())
+        return Model(config.build("network", name), plain_space(shape), latent_dim, GaussianSettings())
 
 
 @pytest.mark.parametrize(("name", "shape"), CASES)
@@ -139,8 +141,8 @@ def test_a_shape_that_does_not_fit_is_refused(name, shape):
         model_of(name, shape)
 
 
-def test_standardizer_is_inverted_and_its_jacobian_known():
-    units = Standardizer(torch.tensor([1.0, -2.0, 5.0]), torch.tensor([2.0, 0.5, 10.0]))
+def test_units_are_inverted_and_its_jacobian_known():
+    units = Affine(torch.tensor([1.0, -2.0, 5.0]), torch.tensor([2.0, 0.5, 10.0]))
     x = torch.randn(6, 3)
     torch.testing.assert_close(units.inverse(units(x)), x)
     jacobian = torch.autograd.functional.jacobian(lambda row: units(row), x[0])
@@ -148,7 +150,7 @@ def test_standardizer_is_inverted_and_its_jacobian_known():
     assert units.log_jacobian(x).tolist() == pytest.approx([expected] * 6, abs=1e-6)
     holes = torch.tensor([[1.0, float("nan"), 3.0], [float("nan")] * 3])
     assert units.log_jacobian(holes).tolist() == pytest.approx([-math.log(20), 0], abs=1e-6)
-    shared = Standardizer(torch.tensor(1.0), torch.tensor(4.0))
+    shared = Affine(torch.tensor(1.0), torch.tensor(4.0))
     assert shared.log_jacobian(torch.zeros(1, 2, 5)).tolist() == pytest.approx([-10 * 1.3862943611])
 
 
@@ -163,7 +165,7 @@ def test_the_identity_changes_nothing_and_adds_nothing_to_the_weights():
 
 def test_codes_keep_float32_where_layers_run_in_bfloat16():
     """In bfloat16 a code of size 1 is known to 1/256, which is more than a narrow posterior's sigma."""
-    model = Model(Mlp(hidden=(8,), start="pca"), (4,), 2, GaussianFamily())
+    model = Model(Mlp(hidden=(8,), start="pca"), plain_space((4,)), 2, GaussianSettings())
     model.body, model.head = nn.Flatten(), GaussianHead(4, 2, "softplus", 1e-4)
     x = torch.randn(50, 4, generator=torch.Generator().manual_seed(0))
     plain = model.encode(x)

@@ -8,9 +8,10 @@ from tests.journals import MemoryJournal
 from torch import nn
 
 from wiseale.data.dataset import Rows
-from wiseale.likelihoods import GaussianFamily
-from wiseale.networks.model import Model, NetworkSettings, Pair, seeded
+from wiseale.likelihoods import GaussianSettings
+from wiseale.networks.model import Model, NetworkSettings, seeded
 from wiseale.objectives import make_objective
+from wiseale.spaces import plain_space
 from wiseale.training.batches import Batches
 from wiseale.training.learner import Learner
 from wiseale.training.loop import fit
@@ -24,16 +25,19 @@ D = 2
 class Affine(NetworkSettings):
     """Codes are an affine function of x, so their distribution is Gaussian and known at any time."""
 
-    def pair(self, x_shape, latent_dim):
-        return Pair(nn.Identity(), latent_dim, nn.Linear(latent_dim, latent_dim))
+    def encoder(self, shape):
+        return nn.Identity(), shape[0]
+
+    def decoder(self, latent_dim, shape):
+        return nn.Linear(latent_dim, shape[0])
 
 
 def train_shifted_codes(spec, epochs, lr=1e-2, seed=0):
     """Codes (2000, 2) before and after training on x ~ N(0, I), and the records of the epochs of 31 steps each."""
     objective = make_objective(spec)
     with seeded(seed):
-        model = Model(Affine(), (D,), D, GaussianFamily(), objective.stochastic)
-        called = objective.build((D,), D)
+        model = Model(Affine(), plain_space((D,)), D, GaussianSettings(), objective.stochastic)
+        called = objective.build(model.space, D)
     with torch.no_grad():
         model.head.mu.weight.copy_(0.2 * torch.eye(D))
         model.head.mu.bias.fill_(3.0)

@@ -8,11 +8,12 @@ from wiseale.likelihoods import Gaussian
 from wiseale.networks.model import seeded
 from wiseale.objectives import Batch, make_objective
 from wiseale.posterior import Posterior
+from wiseale.spaces import plain_space
 
 
 def build(spec):
     with seeded(0):
-        return make_objective(spec).build((4,), 3)
+        return make_objective(spec).build(plain_space((4,)), 3)
 
 
 def test_the_main_loss_is_the_reconstruction_alone_and_the_prior_is_reported():

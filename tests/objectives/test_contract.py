@@ -13,6 +13,7 @@ from wiseale.networks.model import seeded
 from wiseale.objectives import Batch, Terms, make_objective
 from wiseale.objectives.terms import Adversarial
 from wiseale.posterior import Posterior
+from wiseale.spaces import plain_space
 
 DRAWS_BY_ROW = {"gmvae"}  # draws noise for each row, so the noise would have to be shuffled too: see its own test
 
@@ -36,7 +37,7 @@ def posterior_of(spec, mu, sigma):
 
 def built(objective, latent_dim=2, dtype=torch.float64, seed=0):
     with seeded(seed):
-        called = objective.build((5,), latent_dim)
+        called = objective.build(plain_space((5,)), latent_dim)
     return called.to(dtype) if isinstance(called, nn.Module) else called
 
 

@@ -5,15 +5,16 @@ import math
 import pytest
 import torch
 from tests.cli.commands import run
+from tests.spaces.columns_for_tests import mixed_space
 from torch import distributions as D
 
-from wiseale.likelihoods import Gaussian
-from wiseale.likelihoods.table import TableFamily
+from wiseale.likelihoods import Gaussian, TableSettings
 from wiseale.models.model_file import ModelConfig, load_model, save_model
 from wiseale.networks.model import seeded
 from wiseale.objectives import Batch, make_objective
 from wiseale.posterior import Posterior
 from wiseale.priors import OwnPrior
+from wiseale.spaces import plain_space
 
 SPEC = "gmvae:clusters=4,w_dim=2,hidden=8,prior_hidden=8"
 M, D_Z, FEATURES = 6, 3, 5
@@ -21,7 +22,7 @@ M, D_Z, FEATURES = 6, 3, 5
 
 def module(spec=SPEC, d_z=D_Z, features=FEATURES, seed=0):
     with seeded(seed):
-        built = make_objective(spec).build((features,), d_z).double()
+        built = make_objective(spec).build(plain_space((features,)), d_z).double()
         # Fresh components all but coincide: set them apart, or every answer would be right for any clusters.
         torch.nn.init.normal_(built.to_components[-1].bias, std=1.5)
     return built
@@ -198,7 +199,7 @@ def test_far_codes_stay_finite_in_float32():
     assert all(bool(p.grad.isfinite().all()) for p in (mu, *gmvae.parameters()))
 
 
-MADE_OF = ModelConfig("mlp:hidden=4", "gaussian", SPEC, (FEATURES,), D_Z)
+MADE_OF = ModelConfig("mlp:hidden=4", "gaussian", SPEC, plain_space((FEATURES,)), D_Z)
 
 
 def test_the_prior_travels_with_the_model(tmp_path):
@@ -218,7 +219,7 @@ def test_the_prior_travels_with_the_model(tmp_path):
 
 
 def test_models_without_a_prior_of_their_own_sample_a_standard_normal(tmp_path):
-    model_config = ModelConfig("mlp:hidden=4", "gaussian", "wise_ale", (FEATURES,), D_Z)
+    model_config = ModelConfig("mlp:hidden=4", "gaussian", "wise_ale", plain_space((FEATURES,)), D_Z)
     save_model(tmp_path / "model", model_config.build(), model_config)
     loaded, _ = load_model(tmp_path / "model")
     assert loaded.prior is None
@@ -227,15 +228,16 @@ def test_models_without_a_prior_of_their_own_sample_a_standard_normal(tmp_path):
 
 def test_cells_of_a_table_reach_q_of_w_as_features():
     """Levels have no order, counts are taken as log(1 + x), and a missing cell is not a 0."""
-    table = TableFamily("number,poisson,category:3").build((3,))
+    space = mixed_space("number,poisson,category:3")
     x = torch.tensor([[0.5, 400.0, 0.0], [-0.5, 600.0, 2.0], [math.nan, 500.0, 1.0], [0.0, 500.0, 1.0]])
-    table.features.fit(x)
     with seeded(0):
-        gmvae = make_objective(SPEC).build(table.seen_shape, D_Z)
+        gmvae = make_objective(SPEC).build(space, D_Z)
+    gmvae.features.fit(x)
     q = Posterior(torch.zeros(4, D_Z), torch.ones(4, D_Z))
-    details = gmvae(Batch(x, q, q.mu, table(torch.zeros(4, table.layout.size)), generator=generator())).details
+    likelihood = TableSettings().build(space)(torch.zeros(4, 5))
+    details = gmvae(Batch(x, q, q.mu, likelihood, generator=generator())).details
     assert details["w_prior"] < 5  # with raw cells: hundreds of nats
-    missing, zero = gmvae.encode_w(table.seen(x)).mu[2:]
+    missing, zero = gmvae.encode_w(x).mu[2:]
     assert not torch.equal(missing, zero)
 
 
@@ -247,7 +249,7 @@ def test_a_table_is_trained_and_read_back(tmp_path, capsys):
     code, _, errors = run(capsys, *command)
     assert code == 0, errors
     model, model_config = load_model(tmp_path / "run" / "model")
-    assert model.seen_shape == (8,)
+    assert model.space.seen_shape == (8,)
     assert isinstance(model.prior, OwnPrior)
-    assert model_config.table is not None
+    assert model_config.space.missing
     assert run(capsys, "evaluate", tmp_path / "run", "--no-figures")[0] == 0

@@ -10,11 +10,12 @@ from wiseale.objectives import Batch, make_objective
 from wiseale.objectives.critic import Critic
 from wiseale.objectives.terms import Adversarial
 from wiseale.posterior import Posterior
+from wiseale.spaces import plain_space
 
 
 def build(spec, latent_dim=3):
     with seeded(0):
-        return make_objective(spec).build((4,), latent_dim)
+        return make_objective(spec).build(plain_space((4,)), latent_dim)
 
 
 def codes(m=9, d=3, seed=0):

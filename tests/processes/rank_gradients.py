@@ -15,6 +15,7 @@ from wiseale.data.dataset import Dataset, Preset, Rows
 from wiseale.processes.collectives import gather
 from wiseale.processes.group import process_group
 from wiseale.processes.world import ALONE, from_environment
+from wiseale.spaces import plain_space
 from wiseale.training.loop import fit
 from wiseale.training.plan import resolve
 from wiseale.training.setup import Work
@@ -44,7 +45,7 @@ def train(spec, world, batch_size=CONFIG.batch_size):
     network = WITH_BATCH_NORM if spec == WITH_BATCH_NORM else CONFIG.network
     shape = (3, 64, 64) if spec == WITH_BATCH_NORM else (5,)
     x = np.random.default_rng(0).normal(size=(48, *shape)).astype(np.float32)
-    dataset = Dataset("X", Rows(x), None, Preset("mlp", "gaussian", 2), "", "none")
+    dataset = Dataset("X", Rows(x), None, Preset("mlp", "gaussian", 2), "", plain_space(x.shape[1:]))
     objective = "wise_ale" if spec == WITH_BATCH_NORM else small(spec)
     asked = replace(CONFIG, objective=objective, network=network, batch_size=batch_size)
     work = Work.prepare(resolve(asked, dataset), dataset, world)

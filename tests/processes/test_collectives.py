@@ -19,6 +19,7 @@ from wiseale.objectives.terms import Adversarial
 from wiseale.platform.machine import loopback_interface
 from wiseale.processes.collectives import gather
 from wiseale.processes.world import ALONE, STORE, World, from_environment
+from wiseale.spaces import plain_space
 
 ROOT = Path(__file__).parents[2]
 
@@ -74,7 +75,7 @@ def test_the_gradient_of_two_ranks_is_that_of_one_process(spec, ranks, alone):
     """The largest relative error of any step, in float64; three steps."""
     expected, found = of(alone, spec), of(ranks[0], spec)
     gradients = [name for name in expected if name.startswith("gradient")]
-    called = make_objective(spec).build((5,), 2)
+    called = make_objective(spec).build(plain_space((5,)), 2)
     turns = 1 + (isinstance(called, Adversarial) and (1 if called.encoder_lr is None else 2))
     assert len(gradients) == 3 * turns
     for name in gradients:

@@ -12,10 +12,11 @@ from tests.objectives.specs import SPECS, small
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from wiseale import config, registry
-from wiseale.likelihoods import GaussianFamily
+from wiseale.likelihoods import GaussianSettings
 from wiseale.networks.model import Model
 from wiseale.objectives import make_objective
 from wiseale.processes.world import ALONE
+from wiseale.spaces import plain_space
 from wiseale.training.adversary import adversarial_steps, adversarial_turns
 from wiseale.training.learner import Learner
 from wiseale.training.loop import _terms
@@ -46,8 +47,8 @@ def device(monkeypatch):
 
 def learner_of(objective, network, shape):
     made = make_objective(objective)
-    model = Model(config.build("network", network), shape, LATENT, GaussianFamily(), made.stochastic)
-    learner = Learner.fresh(model, made.build(shape, LATENT), 1e-3)
+    model = Model(config.build("network", network), plain_space(shape), LATENT, GaussianSettings(), made.stochastic)
+    learner = Learner.fresh(model, made.build(model.space, LATENT), 1e-3)
     learner.modules.to("meta")
     return learner
 

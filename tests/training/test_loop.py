@@ -14,11 +14,11 @@ from tests.objectives.specs import SPECS, small
 from wiseale import config
 from wiseale.data.dataset import Rows
 from wiseale.errors import DivergenceError
-from wiseale.likelihoods import GaussianFamily
-from wiseale.likelihoods.table import TableFamily
+from wiseale.likelihoods import GaussianSettings, TableSettings
 from wiseale.networks.model import Model, seeded
 from wiseale.objectives import make_objective
 from wiseale.runs.checkpoint import load_newest
+from wiseale.spaces import Column, MixedSpace, plain_space
 from wiseale.training import step_log
 from wiseale.training.batches import Batches
 from wiseale.training.learner import Learner
@@ -48,8 +48,10 @@ def plan(**changes):
 def fresh(objective="wise_ale", seed=0):
     made = make_objective(objective)
     with seeded(seed):
-        model = Model(config.build("network", "mlp:hidden=16"), (FEATURES,), 2, GaussianFamily(), made.stochastic)
-        return Learner.fresh(model, made.build((FEATURES,), 2), 1e-2)
+        model = Model(
+            config.build("network", "mlp:hidden=16"), plain_space((FEATURES,)), 2, GaussianSettings(), made.stochastic
+        )
+        return Learner.fresh(model, made.build(model.space, 2), 1e-2)
 
 
 def state(learner):
@@ -251,10 +253,9 @@ def test_critic_and_encoder_steps_see_the_cells_that_the_main_step_sees(monkeypa
     """Of a table's rows some cells are hidden in training; a critic of complete rows would judge other codes."""
     made = make_objective("aae")
     with seeded(0):
-        model = Model(
-            config.build("network", "mlp:hidden=16"), (FEATURES,), 2, TableFamily(",".join(["number"] * FEATURES))
-        )
-        learner = Learner.fresh(model, made.build((FEATURES,), 2), 1e-2)
+        space = MixedSpace.of([Column(str(i)) for i in range(FEATURES)])
+        model = Model(config.build("network", "mlp:hidden=16"), space, 2, TableSettings())
+        learner = Learner.fresh(model, made.build(model.space, 2), 1e-2)
     seen = []
     encode = model.encode
     monkeypatch.setattr(model, "encode", lambda x: seen.append(x.isnan()) or encode(x))

@@ -11,6 +11,7 @@ from wiseale import AutoEncoder, config
 from wiseale.data.dataset import Rows
 from wiseale.divergences import kl_posterior_prior
 from wiseale.networks.model import Model, seeded
+from wiseale.spaces import plain_space
 from wiseale.training.batches import Batches
 from wiseale.training.start import principal_components, start_at_pca
 
@@ -49,7 +50,7 @@ def test_components_are_scikit_learns(name, count):
 def started(x, *, likelihood="gaussian:x_sigma=learned", network="mlp:hidden=16", latent_dim=3, stochastic=True):
     with seeded(0):
         family = config.build("likelihood", likelihood)
-        model = Model(config.build("network", network), x.shape[1:], latent_dim, family, stochastic)
+        model = Model(config.build("network", network), plain_space(x.shape[1:]), latent_dim, family, stochastic)
     start_at_pca(model, Batches(Rows(x)), seed=0)
     return model.double().eval()
 
@@ -88,7 +89,7 @@ def test_the_start_is_an_optimum_of_the_linear_maps():
     def gradients():
         model.zero_grad()
         (-elbo(model, rows).mean()).backward()
-        parts = [*model.linear.parameters(), model.head.sigma.bias, model.family.log_x_sigma]
+        parts = [*model.linear.parameters(), model.head.sigma.bias, model.likelihood.log_x_sigma]
         return max(float(part.grad.abs().max()) for part in parts)
 
     at_start = gradients()
@@ -121,7 +122,7 @@ def test_awkward_tables_start_finite_and_no_worse_than_their_mean(name, stochast
     assert bool(posterior.mu.isfinite().all())
     x_hat = model.decode(posterior.mu).mean
     assert float((x_hat - rows).square().mean()) <= float((rows - rows.mean(0)).square().mean()) + 1e-9
-    assert float(model.family.x_sigma.min()) >= 1e-3
+    assert float(model.likelihood.x_sigma.min()) >= 1e-3
 
 
 @torch.no_grad()

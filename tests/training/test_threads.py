@@ -9,6 +9,7 @@ from wiseale.config import SettingError, TrainConfig, build
 from wiseale.data import load_dataset
 from wiseale.experiments.comparison import prepare_comparison
 from wiseale.platform.machine import cores
+from wiseale.spaces import plain_space
 from wiseale.training import threads
 from wiseale.training.plan import resolve
 
@@ -25,7 +26,7 @@ def test_the_fastest_count_is_kept_and_nothing_else_changes(monkeypatch):
     monkeypatch.setattr(threads.time, "perf_counter", tick)
     before, state = torch.get_num_threads(), torch.random.get_rng_state()
     found = threads.fastest_threads(
-        build("network", "mlp:hidden=4"), build("likelihood", "gaussian"), (3,), 2, 8, "cpu"
+        build("network", "mlp:hidden=4"), build("likelihood", "gaussian"), plain_space((3,)), 2, 8, "cpu"
     )
     assert found == 4
     assert torch.get_num_threads() == before
@@ -47,8 +48,8 @@ def test_multiply_adds_are_counted_without_computing():
     """An MLP of widths w has Σ w_i·w_{i+1} multiply-adds a row; 30 → h → 2 codes and sigma, 2 → h → 30."""
     rows = threads.SMALL_STEP // (30 * 1000 + 2 * 1000 * 2 + 1000 * 2 + 1000 * 30)
     pair = build("network", "mlp:hidden=1000,start=none"), build("likelihood", "gaussian")
-    assert threads.is_small_step(*pair, (30,), 2, rows - 1)
-    assert not threads.is_small_step(*pair, (30,), 2, rows + 1)
+    assert threads.is_small_step(*pair, plain_space((30,)), 2, rows - 1)
+    assert not threads.is_small_step(*pair, plain_space((30,)), 2, rows + 1)
 
 
 def test_small_networks_train_on_one_thread_and_large_ones_do_not(monkeypatch):

@@ -82,15 +82,13 @@ def embed(
         if value is not None:
             raise ConfigError(f"{name} is for several files: give DATA as a pattern in quotes, such as 'shards/*.npy'")
     codec = open_codec(model)
-    settings = codec.model_config
     with loading_bar() as packing:
         rows = open_rows(
             data,
-            columns=settings.columns,
+            space=codec.space,
             split=split,
             data_root=data_root,
             progress=packing,
-            table=settings.table if codec.model.table is not None else None,
             unseen=unseen,  # type: ignore[arg-type]
         )
     refuse_overwriting(out, data)

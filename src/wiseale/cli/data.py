@@ -13,7 +13,7 @@ from wiseale.errors import counted
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from wiseale.data.tables.schema import Column
+    from wiseale.spaces import Column
 
 ROOT = click.option(
     "--data-root", type=click.Path(path_type=Path), help="folder of the datasets [default: $WISEALE_DATA]"
@@ -69,16 +69,17 @@ def info(data: str, data_root: Path | None, out: Path | None) -> None:
 
     from wiseale.cli.faults import one_line
     from wiseale.data.defaults import describe
-    from wiseale.data.reading import interpret
     from wiseale.figures.contact_sheet import contact_sheet
     from wiseale.platform.atomic_files import replacing
+    from wiseale.spaces.reading import interpret
 
     most = _HISTOGRAM_ROWS if len(dataset.x_shape) == 1 else _SHEET_ROWS
     sample = dataset.train.take(np.linspace(0, len(dataset.train) - 1, min(most, len(dataset.train))).astype(int))
     x = interpret(sample.x, sample.reading, torch.Generator().manual_seed(0)).numpy()
-    kinds = dataset.table.columns if dataset.table else ()
+    space = dataset.space
+    kinds = space.columns if space.missing else ()
     if out:
-        figure = contact_sheet(x, dataset.columns, [tuple(str(level) for level in column.levels) for column in kinds])
+        figure = contact_sheet(x, space.names, space.levels)
         with replacing(out) as temporary:
             figure.savefig(temporary, dpi=150, format=out.suffix[1:] or "png")
     console = Console(highlight=False, soft_wrap=True)

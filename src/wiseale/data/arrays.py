@@ -13,14 +13,14 @@ from typing import IO, Any, Literal
 import numpy as np
 
 from wiseale.config import Settings, setting
-from wiseale.data.dataset import Array, Dataset, Scaling
+from wiseale.data.dataset import Array, Dataset
 from wiseale.data.defaults import make_dataset
 from wiseale.data.finite import first_flaw, row_blocks
 from wiseale.data.tables.matrix import has_missing, learn_matrix
-from wiseale.data.tables.schema import TableSchema
 from wiseale.errors import DataError
 from wiseale.platform.machine import require_memory
 from wiseale.registry import did_you_mean
+from wiseale.spaces import MixedSpace, Scaling
 
 Channels = Literal["auto", "first", "last", "none"]
 
@@ -76,9 +76,9 @@ class ArrayFile(Settings):
             factors = {Path(file).stem: np.array(read_npy(path.parent / file)) for file in self.labels}
         what = f"array {self.array} of {path.name}" if self.array else path.name
         minimum_rows = 2 if training else 1
-        table: TableSchema | None = None
+        space: MixedSpace | None = None
         if self.missing == "learn" and array.ndim == 2 and len(array) >= minimum_rows and has_missing(array):
-            x, table = learn_matrix(array, what)
+            x, space = learn_matrix(array, what)
         else:
             x = observations(array, what, channels=self.channels, minimum_rows=minimum_rows)
         for key, values in factors.items():
@@ -88,7 +88,7 @@ class ArrayFile(Settings):
                     f"but {len(x)} numbers or words are needed, one for each row"
                 )
         scaling: Scaling | None = None if self.standardize == "auto" else self.standardize
-        return make_dataset(x, name, factors=factors, scaling=scaling, table=table)
+        return make_dataset(x, name, factors=factors, scaling=scaling, cells=space)
 
     def _from_npz(self, path: Path) -> tuple[Array, dict[str, Array]]:
         try:

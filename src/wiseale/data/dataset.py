@@ -5,21 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-if TYPE_CHECKING:
-    from wiseale.data.tables.schema import TableSchema
-
-Array = npt.NDArray[np.generic]
-
-Reading = Literal["values", "unit", "threshold", "dynamic"]
-"""How stored numbers become x: unchanged; divided by 255; 1 where at least 128; drawn as Bernoulli(value / 255)."""
-
-Scaling = Literal["none", "columns", "global"]
-"""How x is standardised inside the model: not; each entry by its own mean and scale; all entries by the same."""
+from wiseale.spaces.space import Array as Array
+from wiseale.spaces.space import Reading, Space
 
 
 @dataclass(frozen=True)
@@ -72,14 +64,10 @@ class Dataset:
         test: rows read only by evaluation; None if the source has no test split.
         preset: training settings for this dataset; of the paper's datasets, the paper's.
         ours: settings of the preset that ``--recipe ours`` replaces.
-        scaling: how x is standardised inside the model.
+        space: what one row is.
         scaling_follows_likelihood: whether another likelihood than the preset's changes the scaling.
         fingerprint: SHA-256 of the content, so that a run recognises its data.
         circular: period of each factor that wraps around (phases, angles), by name.
-        columns: names of a table's features, in order; empty if they have none.
-        table: kinds of a table's columns, where they are not numbers alone or some cells are missing: x then holds one
-            cell per column, NaN where it is missing.
-        ignored: name of each column of a table that is not learned from, and why; labels are not among them.
     """
 
     name: str
@@ -87,18 +75,15 @@ class Dataset:
     test: Rows | None
     preset: Preset
     fingerprint: str
-    scaling: Scaling = "none"
+    space: Space
     scaling_follows_likelihood: bool = False
     circular: Mapping[str, float] = field(default_factory=dict)
-    columns: tuple[str, ...] = ()
     ours: Mapping[str, float | str] = field(default_factory=dict)
-    table: TableSchema | None = None
-    ignored: tuple[tuple[str, str], ...] = ()
 
     @property
     def x_shape(self) -> tuple[int, ...]:
         """Shape of one observation: (features,), (channels, length) or (channels, height, width)."""
-        return self.train.x.shape[1:]
+        return self.space.x_shape
 
 
 Progress = Callable[[int, int], None]

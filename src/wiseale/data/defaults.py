@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from wiseale import config
-from wiseale.data.dataset import Array, Dataset, Preset, Reading, Rows, Scaling
+from wiseale.data.dataset import Array, Dataset, Preset, Rows
 from wiseale.data.fingerprint import fingerprint
 from wiseale.data.finite import row_blocks
-from wiseale.data.tables.columns import list_ignored, quote_name
 from wiseale.errors import ConfigError, counted
+from wiseale.spaces import Column, MixedSpace, NumbersSpace, Reading, Scaling, Space, TableSpace, plain_space
+from wiseale.spaces.columns import quote_name
 
 if TYPE_CHECKING:  # likelihoods import torch, which finding out whether a path can be read does not need
-    from wiseale.data.tables.schema import TableSchema
-    from wiseale.likelihoods import LikelihoodFamily
+    from wiseale.likelihoods import LikelihoodSettings
 
 HELD_OUT = 0.1
 """Part of the rows of people's own data that is not learned from but watched for early stopping."""
@@ -54,7 +54,7 @@ def make_dataset(
     columns: tuple[str, ...] = (),
     scaling: Scaling | None = None,
     sha256: str | None = None,
-    table: TableSchema | None = None,
+    cells: TableSpace | None = None,
     ignored: tuple[tuple[str, str], ...] = (),
 ) -> Dataset:
     """A dataset of checked observations, all of them training rows, with default settings.
@@ -79,48 +79,28 @@ def make_dataset(
         columns: names of the features.
         scaling: how x is standardised if the user says so; by default it follows the likelihood, see :func:`suit`.
         sha256: fingerprint of the content where it is known already.
-        table: kinds of the columns, where x holds cells.
-        ignored: name of each column that is not learned from, and why, where there is no ``table`` to say it.
+        cells: what x holds, where its columns have kinds or types.
+        ignored: name of each column that is not learned from, and why, where ``cells`` does not say it.
     """
-    if table is not None:
-        return _make_table(x, name, dict(factors or {}), columns, scaling, table)
+    mixed = isinstance(cells, MixedSpace)
+    if mixed and scaling == "global":
+        raise ConfigError("standardize=global needs columns of numbers alone: say columns or none")
     reading = choose_reading(x)
-    preset = choose_preset(x.shape, binary=_holds_only(x, 0, 255 if reading == "unit" else 1))
+    binary = not mixed and _holds_only(x, 0, 255 if reading == "unit" else 1)
+    space: Space = cells or plain_space(x.shape[1:], reading)
+    if cells is None and isinstance(space, NumbersSpace):
+        space = replace(space, columns=tuple(map(Column, columns)), ignored=ignored)
+    preset = choose_preset(x.shape, space.likelihood(binary=binary))
+    # The kinds and levels of cells give them their meaning.
+    meaning = (np.frombuffer(space.meaning.encode(), np.uint8),) if isinstance(space, MixedSpace) else ()
     return Dataset(
         name=name,
         train=Rows(x, reading, dict(factors or {})),
         test=None,
         preset=preset,
-        fingerprint=sha256 or fingerprint(x),
-        scaling=scaling or _default_scaling(x.shape[1:], config.build("likelihood", preset.likelihood)),
+        fingerprint=sha256 or fingerprint(x, *meaning),
+        space=replace(space, scaling=scaling or _default_scaling(space, config.build("likelihood", preset.likelihood))),
         scaling_follows_likelihood=scaling is None,
-        columns=columns,
-        ignored=ignored,
-    )
-
-
-def _make_table(
-    x: Array,
-    name: str,
-    factors: dict[str, Array],
-    columns: tuple[str, ...],
-    scaling: Scaling | None,
-    table: TableSchema,
-) -> Dataset:
-    """A dataset of cells; the fingerprint is also that of the kinds and levels, which give the cells their meaning."""
-    if scaling == "global":
-        raise ConfigError("standardize=global needs columns of numbers alone: say columns or none")
-    preset = choose_preset(x.shape, binary=False)
-    return Dataset(
-        name=name,
-        train=Rows(x, "values", factors),
-        test=None,
-        preset=replace(preset, likelihood=f"table:kinds={table.kinds}"),
-        fingerprint=fingerprint(x, np.frombuffer(table.meaning.encode(), np.uint8)),
-        scaling=scaling or "columns",
-        columns=columns,
-        table=table,
-        ignored=table.ignored,
     )
 
 
@@ -129,15 +109,11 @@ def choose_reading(x: Array) -> Reading:
     return "unit" if x.dtype == np.uint8 and not _holds_only(x, 0, 1) else "values"
 
 
-def choose_preset(shape: tuple[int, ...], *, binary: bool) -> Preset:
-    """Bernoulli for two values, else Gaussian with learned noise (of each column in tables, of all entries elsewhere).
-
-    Half as many codes as features, at most 8.
-    """
-    noise = "columns" if len(shape) == 2 else "learned"
+def choose_preset(shape: tuple[int, ...], likelihood: str) -> Preset:
+    """Half as many codes as features, at most 8."""
     return Preset(
         network=_NETWORK,
-        likelihood="bernoulli" if binary else f"gaussian:x_sigma={noise}",
+        likelihood=likelihood,
         latent_dim=min(8, max(1, math.prod(shape[1:]) // 2)),
         batch_size=min(64, shape[0]),
         max_epochs=None,
@@ -150,34 +126,27 @@ def suit(dataset: Dataset, likelihood: str) -> Dataset:
     """The dataset as this likelihood learns from it.
 
     Unless the user chose the scaling, people's own data is standardised where the likelihood allows it. Values outside
-    the likelihood's support are refused, and so is scaling that it does not allow.
+    the likelihood's support are refused, and so are scaling and rows that it does not allow.
     """
-    family: LikelihoodFamily = config.build("likelihood", likelihood)
-    scaling = dataset.scaling
-    if dataset.table is not None:
-        if getattr(family, "kinds", None) != dataset.table.kinds:
-            raise ConfigError(f"likelihood {likelihood} cannot be that of columns with kinds: leave it out")
-        return dataset
-    if hasattr(family, "kinds"):
-        raise ConfigError("likelihood table is chosen for tables with categories or missing cells: leave it out")
+    settings: LikelihoodSettings = config.build("likelihood", likelihood)
+    settings.require(dataset.space)
+    scaling = dataset.space.scaling
     if dataset.scaling_follows_likelihood:
-        scaling = _default_scaling(dataset.x_shape, family)
-    if scaling != "none" and not family.standardizes:
+        scaling = _default_scaling(dataset.space, settings)
+    if scaling != "none" and not settings.standardizes:
         raise ConfigError(f"standardize={scaling} needs another likelihood than {likelihood}: say gaussian")
     if scaling == "none":
-        check_values(dataset.train, family)
-    return replace(dataset, scaling=scaling)
+        check_values(dataset.train, settings)
+    return replace(dataset, space=replace(dataset.space, scaling=scaling))
 
 
-def check_values(rows: Rows, family: LikelihoodFamily) -> None:
+def check_values(rows: Rows, likelihood: LikelihoodSettings) -> None:
     """Refuse rows with values outside the likelihood's support; 8-bit readings are between 0 and 1 anyway."""
-    if rows.reading != "values" or family.support == (-math.inf, math.inf):
+    if rows.reading != "values" or likelihood.support == (-math.inf, math.inf):
         return
-    from wiseale.likelihoods import check_support
-
     blocks = (rows.x[part] for part in row_blocks(rows.x))
     extremes = [(float(block.min()), float(block.max())) for block in blocks]
-    check_support(family, min(low for low, _ in extremes), max(high for _, high in extremes))
+    likelihood.check_support(min(low for low, _ in extremes), max(high for _, high in extremes))
 
 
 @dataclass(frozen=True)
@@ -227,43 +196,29 @@ def choose_length(
 
 def describe(dataset: Dataset) -> str:
     """What people's own data was taken for and what was chosen for it, in one line."""
-    preset, shape = dataset.preset, dataset.x_shape
-    form = counted(shape[0], "column" if len(shape) == 1 else "channel")
-    if dataset.table is not None:
+    preset, space = dataset.preset, dataset.space
+    form = space.describe()
+    if space.missing:
         holes = int(sum(np.isnan(dataset.train.x[part]).sum() for part in row_blocks(dataset.train.x)))
-        form += f": {dataset.table.describe()}; {counted(holes, 'missing cell')}"
-    if len(shape) == 2:
-        form = f"signals of {form} and {counted(shape[1], 'sample')}"
-    if len(shape) == 3:
-        form = f"images of {form}, {shape[1]} by {shape[2]} pixels"
+        form += f"; {counted(holes, 'missing cell')}"
     scaling = {"none": "not standardised", "columns": "standardised by column", "global": "standardised as a whole"}
     if constant := constant_columns(dataset):
         form += f" ({constant})"
-    if dataset.table is None and dataset.ignored:
-        form += f"; ignored: {list_ignored(dataset.ignored)}"
-    form += _labels(dataset)
-    likelihood = preset.likelihood.partition(":kinds=")[0]  # the kinds are said with the columns
     return (
-        f"{counted(len(dataset.train), 'row')}, {form}; network {preset.network}, "
-        f"likelihood {likelihood}, latent dimension {preset.latent_dim}, {scaling[dataset.scaling]}"
+        f"{counted(len(dataset.train), 'row')}, {form}{_labels(dataset)}; network {preset.network}, "
+        f"likelihood {preset.likelihood}, latent dimension {preset.latent_dim}, {scaling[space.scaling]}"
     )
 
 
 def describe_columns(dataset: Dataset) -> str:
     """What the named columns of a table were taken for and what was left out, in one line; empty for other data."""
-    from wiseale.data.tables.schema import Column, TableSchema
-
-    table = dataset.table
-    if table is None:
-        if all(name.isdecimal() for name in dataset.columns):
-            return ""
-        table = TableSchema(tuple(Column(name, "number") for name in dataset.columns), dataset.ignored)
-    return table.describe() + _labels(dataset)
+    columns = dataset.space.describe_columns() if isinstance(dataset.space, TableSpace) else ""
+    return columns and columns + _labels(dataset)
 
 
 def _labels(dataset: Dataset) -> str:
     """``; label: species`` of a table that has labels."""
-    names = [quote_name(name) for name in dataset.train.factors] if dataset.columns else []
+    names = [quote_name(name) for name in dataset.train.factors] if dataset.space.names else []
     return f"; label{'s' * (len(names) > 1)}: {', '.join(names)}" if names else ""
 
 
@@ -277,15 +232,15 @@ def constant_columns(dataset: Dataset) -> str:
         constant &= (x[part] == x[0]).all(axis=0)
         if not constant.any():
             return ""
-    found = np.flatnonzero(constant)
-    names = ", ".join(quote_name(dataset.columns[i]) if dataset.columns else str(i) for i in found[:_LISTED])
-    rest = (", …" if len(found) > _LISTED else "") + ("" if dataset.columns else " (counted from 0)")
-    return f"{counted(len(found), 'constant column')}: {names}{rest}"
+    places, columns = np.flatnonzero(constant), dataset.space.names
+    names = ", ".join(quote_name(columns[i]) if columns else str(i) for i in places[:_LISTED])
+    rest = (", …" if len(places) > _LISTED else "") + ("" if columns else " (counted from 0)")
+    return f"{counted(len(places), 'constant column')}: {names}{rest}"
 
 
-def _default_scaling(x_shape: tuple[int, ...], family: LikelihoodFamily) -> Scaling:
+def _default_scaling(space: Space, likelihood: LikelihoodSettings) -> Scaling:
     """Tables by columns, signals and images by one mean and scale, where the likelihood allows it."""
-    return "none" if not family.standardizes else "columns" if len(x_shape) == 1 else "global"
+    return space.default_scaling if likelihood.standardizes else "none"
 
 
 def _holds_only(x: Array, low: int, high: int) -> bool:

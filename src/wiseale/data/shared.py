@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from wiseale.data.dataset import Array, Dataset, Preset, Rows
-from wiseale.data.tables.schema import TableSchema
 from wiseale.platform.json_files import to_json
 from wiseale.platform.locks import exclusive_lock, is_locked
+from wiseale.spaces import read_space
 
 VARIABLE = "WISEALE_SHARED_DATA"
 """Environment variable: the folder of the dataset that the process which started this one has parsed."""
@@ -65,7 +65,7 @@ def _written(dataset: Dataset, spec: str, data_root: Path, folder: Path, splits:
             "splits": {name: _write(rows, folder, name) for name, rows in splits.items()},
             "dataset": {key: value for key, value in vars(dataset).items() if key not in ("train", "test")}
             | {"preset": asdict(dataset.preset), "ours": dict(dataset.ours), "circular": dict(dataset.circular)}
-            | {"table": dataset.table and dataset.table.to_values()},
+            | {"space": dataset.space.to_values()},
         }
         (folder / "dataset.json").write_text(to_json(description), encoding="utf-8")
         os.environ[VARIABLE] = str(folder.absolute())
@@ -93,10 +93,7 @@ def read_shared(spec: str, data_root: Path) -> Dataset | None:
         return None
     splits = {name: _read(rows, folder, name) for name, rows in description["splits"].items()}
     facts = description["dataset"]
-    facts |= {"preset": Preset(**facts["preset"]), "columns": tuple(facts["columns"])}
-    facts["ignored"] = tuple((name, reason) for name, reason in facts["ignored"])
-    if facts["table"] is not None:
-        facts["table"] = TableSchema.from_values(facts["table"])
+    facts |= {"preset": Preset(**facts["preset"]), "space": read_space(facts["space"])}
     return Dataset(train=splits["train"], test=splits.get("test"), **facts)
 
 

@@ -32,10 +32,11 @@ from wiseale.data.tables.blocks import Block, RawBlock, as_numbers, check_cells
 from wiseale.data.tables.columns import Selection, select
 from wiseale.data.tables.csv_form import Form
 from wiseale.data.tables.mixed import encode_block
-from wiseale.data.tables.schema import TableSchema, Unseen
 from wiseale.data.tables.table import Reader, TableFile
 from wiseale.errors import DataError
 from wiseale.platform.machine import require_memory
+from wiseale.spaces import Space, TableSpace
+from wiseale.spaces.columns import Unseen
 
 _BLOCK_BYTES = 1 << 22
 
@@ -68,30 +69,28 @@ class RowStream:
 def open_rows(
     spec: str,
     *,
-    columns: tuple[str, ...] = (),
+    space: Space | None = None,
     array: str | None = None,
     split: str = "train",
     data_root: Path | None = None,
     progress: Progress | None = None,
-    table: TableSchema | None = None,
     unseen: Unseen | None = None,
 ) -> RowStream:
     """Rows of a dataset's split, or of a path with settings.
 
-    With a ``table``, rows are cells under that schema, NaN where one is missing; ``unseen`` replaces the schema's own.
-
-    ``columns`` are the features a table must have, in this order: they are taken from among the file's, unless its
-    settings choose others, which is refused. ``array`` is the one taken from an .npz that holds several.
+    ``space`` is that of a model to read for: a table must have its columns, which are taken from among the file's,
+    unless its settings choose others, which is refused; where cells may be missing, they are read with its kinds and
+    levels, and ``unseen`` replaces its own. ``array`` is the one taken from an .npz that holds several.
     """
     path, settings = split_path(spec)
     if is_path(spec) and path.exists() and not path.is_dir() and path.suffix.lower() != ".zip":
         reader = file_reader(path, settings)
         if isinstance(reader, ArrayFile):
-            return _array_rows(reader, path, array, missing=table is not None)
+            return _array_rows(reader, path, array, missing=space is not None and space.missing)
         if isinstance(reader, TableFile):
-            if table is not None:
-                return cell_stream(reader, path, table, unseen or said_unseen(settings)).rows()
-            return _table_rows(reader, path, columns)
+            if isinstance(space, TableSpace) and space.missing:
+                return cell_stream(reader, path, space, unseen or said_unseen(settings)).rows()
+            return _table_rows(reader, path, space.names if space else ())
     dataset = load_dataset(spec, data_root, progress, training=False)
     rows = dataset.test if split == "test" else dataset.train
     if rows is None:
@@ -136,22 +135,22 @@ def _table_blocks(chosen: Selection, read: Reader) -> Iterator[Array]:
 
 @dataclass(frozen=True)
 class CellStream:
-    """A table in a file, to be read as cells under a schema.
+    """A table in a file, to be read as the cells of a space.
 
     Attributes:
-        chosen: the schema's columns as features, all others as labels.
+        chosen: the space's columns as features, all others as labels.
     """
 
     chosen: Selection
     read: Reader
-    table: TableSchema
+    space: TableSpace
     unseen: Unseen
 
     def blocks(self) -> Iterator[tuple[Block, RawBlock]]:
         """Cells as numbers, and as they are written; the labels are the other columns' text."""
         n = 0
         for raw in self.read.raw(self.chosen):
-            block = encode_block(self.table, self.chosen, raw, self.unseen, start=n)
+            block = encode_block(self.space, self.chosen, raw, self.unseen, start=n)
             check_cells(self.chosen, block, n, missing=True)
             n += len(raw)
             yield block, raw
@@ -168,7 +167,7 @@ class CellStream:
         alone = replace(self, chosen=replace(self.chosen, labels=()))
         return RowStream(
             self.chosen.file,
-            (len(self.table.columns),),
+            self.space.x_shape,
             None,
             lambda: (block.values for block, _ in alone.blocks()),
         )
@@ -179,12 +178,13 @@ def said_unseen(settings: str) -> Unseen | None:
     return parse_spec(f":{settings}")[1].get("unseen")  # type: ignore[return-value]
 
 
-def cell_stream(reader: TableFile, path: Path, table: TableSchema, unseen: Unseen | None = None) -> CellStream:
-    """A table's columns by the schema's names, wherever they stand."""
+def cell_stream(reader: TableFile, path: Path, space: TableSpace, unseen: Unseen | None = None) -> CellStream:
+    """A table's columns by the space's names, wherever they stand."""
     names, read = reader.open(path)
-    features = select(path.name, names, table.names, (), (), line_of=read.line_of)
+    names_learned = tuple(column.name for column in space.written)
+    features = select(path.name, names, names_learned, (), (), line_of=read.line_of)
     others = tuple(i for i in range(len(names)) if i not in features.features)
-    return CellStream(replace(features, labels=others), read, table, unseen or table.unseen)
+    return CellStream(replace(features, labels=others), read, space, unseen or space.unseen)
 
 
 def _array_rows(reader: ArrayFile, path: Path, default: str | None, *, missing: bool = False) -> RowStream:

@@ -14,9 +14,7 @@ from wiseale import config
 from wiseale.config import TrainConfig, from_values
 from wiseale.data.dataset import Array
 from wiseale.data.finite import row_blocks
-from wiseale.data.tables.frames import frame_names, library_of
 from wiseale.data.tables.matrix import has_missing, learn_matrix
-from wiseale.data.tables.schema import Unseen
 from wiseale.errors import ConfigError
 from wiseale.estimator.inputs import (
     InvalidInputError,
@@ -28,8 +26,11 @@ from wiseale.estimator.inputs import (
     refuse_no_data,
     word_in,
 )
-from wiseale.estimator.tables import Cells, as_objects, has_names, learn_cells, pick, read_cells
+from wiseale.estimator.tables import as_objects, learn_frame, read_cells
 from wiseale.models.inference import Codec, Numbers
+from wiseale.spaces import TableSpace
+from wiseale.spaces.columns import Unseen
+from wiseale.spaces.frames import frame_names, library_of, pick
 from wiseale.training.threads import is_small_step, torch_threads
 
 Missing = Literal["learn", "error"]
@@ -69,21 +70,21 @@ class ChecksInput:
             {**given, "objective": as_spec("objective", self.objective), "seed": as_seed(self.random_state)},
         )
 
-    def _learned(self, X: Any) -> tuple[Array, Cells | None]:
-        """What ``fit`` learns from: X as an array, or its cells where columns have kinds or cells are missing."""
+    def _learned(self, X: Any) -> tuple[Array, TableSpace | None]:
+        """What ``fit`` learns from, X as an array or its cells, and their space where columns have kinds or types."""
         refuse_no_data(X)
         config.convert("missing", self.missing, Missing)
         config.convert("unseen", self.unseen, Unseen)
         given = from_torch(X)
         if library_of(given):
-            cells = learn_cells(given, self.column_kinds, self.missing, self.unseen)
-            if cells.x is None:
-                kept = pick(given, cells.schema.names) if cells.schema.ignored else given
-                return self._validated(kept, reset=True), cells
+            space, cells = learn_frame(given, self.column_kinds, self.missing, self.unseen)
+            if cells is None:
+                kept = pick(given, space.names) if space.ignored else given
+                return self._validated(kept, reset=True), space
             validate_data(self, given, reset=True, skip_check_array=True)
-            if len(cells.x) < 2:
-                raise ValueError(f"X has {len(cells.x)} sample(s): at least 2 are needed")
-            return cells.x, cells
+            if len(cells) < 2:
+                raise ValueError(f"X has {len(cells)} sample(s): at least 2 are needed")
+            return cells, space
         if self.column_kinds:
             raise ConfigError("column_kinds names columns, and X has no names: give a data frame")
         x = self._validated(given, reset=True, missing=self.missing == "learn")
@@ -91,32 +92,32 @@ class ChecksInput:
             return x, None
         if x.ndim != 2:
             raise _missing_error(x, self._names, _IN_TABLES)
-        learned, schema = learn_matrix(x, "X")
-        return learned, Cells(learned, schema)
+        return learn_matrix(x, "X")
 
     def _cells(self, X: Any, *, missing: bool = False) -> Array:
         """X as the rows the model takes: the cells of a table, or a finite array of a shape that fits."""
         check_is_fitted(self)
         refuse_no_data(X)
         given = from_torch(X)
-        schema = self._codec.model_config.table
-        if self._codec.model.table is None or schema is None:
-            if schema is not None and library_of(given):
-                known = set(schema.names)
-                if schema.ignored and known <= set(frame_names(given)):
-                    given = pick(given, schema.names)
+        space = self._codec.space
+        if not isinstance(space, TableSpace):
+            return self._validated(given, missing=missing)
+        if not space.missing:
+            if space.frame and library_of(given):
+                if space.ignored and set(space.names) <= set(frame_names(given)):
+                    given = pick(given, space.names)
                 if missing:
-                    return read_cells(given, schema, self.unseen)
+                    return read_cells(given, space, self.unseen)
             return self._validated(given, missing=missing)
         learn = missing or self.missing == "learn"
         if library_of(given) or np.asarray(given).dtype.kind in "OUS":
-            if not has_names(schema):  # columns are counted, and so they must be as many
+            if not space.named:  # columns are counted, and so they must be as many
                 validate_data(self, given, reset=False, skip_check_array=True)
-            x = read_cells(given if library_of(given) else as_objects(given), schema, self.unseen)
+            x = read_cells(given if library_of(given) else as_objects(given), space, self.unseen)
         else:
-            x = read_cells(self._validated(given, missing=True), schema, self.unseen)
+            x = read_cells(self._validated(given, missing=True), space, self.unseen)
         if not learn and has_missing(x):
-            raise _missing_error(x, schema.names if has_names(schema) else (), _REFUSED)
+            raise _missing_error(x, space.names if space.named else (), _REFUSED)
         return x
 
     def _validated(self, X: Any, *, reset: bool = False, missing: bool = False) -> Array:
@@ -172,7 +173,7 @@ class ChecksInput:
         """Whether one thread is enough: on a busy machine more would wait for each other."""
         known = self._codec.model_config
         pair = config.build("network", known.network), config.build("likelihood", known.likelihood)
-        return is_small_step(*pair, known.x_shape, known.latent_dim, rows)
+        return is_small_step(*pair, known.space, known.latent_dim, rows)
 
 
 def _refuse_infinity(x: Array, names: tuple[str, ...]) -> None:

@@ -20,31 +20,68 @@ from __future__ import annotations
 
 from typing import Any, Self
 
+import numpy as np
+import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
-from sklearn.utils import _safe_indexing
+from sklearn.utils import _safe_indexing, check_consistent_length
 
 from wiseale.data.dataset import Array
-from wiseale.estimator.display import (
-    MAX_POINTS,
-    Display,
-    Floats,
-    as_decoded,
-    checked_units,
-    codes_of,
-    column_names,
-    decoded,
-    some_rows,
-)
 from wiseale.estimator.estimator import AutoEncoder
 from wiseale.estimator.inputs import from_torch
-from wiseale.estimator.table_display import decoded_entries, levels_of
 from wiseale.figures.column_traversals import TableTraversal, column_traversals
-from wiseale.figures.columns import Levels, column_reconstructions
+from wiseale.figures.columns import MAX_COLUMNS, Levels, Scale, column_reconstructions
 from wiseale.figures.decoded import Traversal, as_pixels, reconstructions, traversals
 from wiseale.figures.factor import Factor
 from wiseale.figures.latent_map import PlaneCodes, add_key, draw_map
-from wiseale.figures.shown_codes import MAX_UNITS, traversal_codes, widest_units
+from wiseale.figures.shown_codes import MAX_UNITS, spread_rows, traversal_codes, widest_units
+from wiseale.figures.style import root
+from wiseale.spaces import TableSpace
+from wiseale.spaces.reading import as_x
+
+MAX_POINTS = 20_000
+"""Rows drawn on a map or in a table's panels at the most, evenly spaced in X."""
+
+Floats = npt.NDArray[np.floating]
+
+
+class Display:
+    """What all displays share: where they are drawn.
+
+    Attributes:
+        figure_: the matplotlib figure.
+        ax_: the axes, the first of them where there are several.
+        axes_: all axes, an array.
+    """
+
+    figure_: Figure
+    ax_: Axes
+    axes_: npt.NDArray[Any]
+
+    def plot(self, ax: Axes | None = None) -> Self:
+        """Draw in the place of ``ax``, or on a new figure; what ``from_estimator`` has drawn already is kept."""
+        import matplotlib.pyplot as plt
+
+        if ax is None:
+            if hasattr(self, "figure_") and plt.fignum_exists(getattr(self.figure_, "number", "")):
+                return self
+            part: Figure | SubFigure = plt.figure(layout="constrained")
+        else:
+            place, figure = ax.get_subplotspec(), ax.get_figure()
+            if place is None or figure is None:
+                raise ValueError("ax must be one of a figure's subplots, as plt.subplots() makes them")
+            ax.remove()
+            part = figure.add_subfigure(place)
+        self.figure_ = root(part)
+        before = list(self.figure_.axes)
+        self._draw(part)
+        axes = [new for new in self.figure_.axes if new not in before and new.axison]
+        self.axes_ = np.array([new for new in axes if new.get_label() != "<colorbar>"], dtype=object)
+        self.ax_ = self.axes_[0]
+        return self
+
+    def _draw(self, on: Figure | SubFigure) -> None:
+        raise NotImplementedError
 
 
 class LatentMapDisplay(Display):
@@ -89,8 +126,8 @@ class LatentMapDisplay(Display):
         name = factor_name or str(getattr(y, "name", None) or "y")
         x, labels = some_rows(X, y, MAX_POINTS)
         mu = codes_of(estimator, x)
-        chosen = widest_units(mu, 2) if units is None else checked_units(units, mu.shape[1])
-        return cls(mu[:, list(chosen)], chosen, labels, name, mu.shape[1] if units is None else 0).plot(ax)
+        indices = widest_units(mu, 2) if units is None else checked_units(units, mu.shape[1])
+        return cls(mu[:, list(indices)], indices, labels, name, mu.shape[1] if units is None else 0).plot(ax)
 
     def _draw(self, on: Figure | SubFigure) -> None:
         ax = on.subplots()
@@ -125,9 +162,8 @@ class ReconstructionDisplay(Display):
         shape = estimator.x_shape_
         x, _ = some_rows(X, y, MAX_POINTS if len(shape) == 1 else n_rows)
         observed = as_decoded(estimator, x)
-        levels = levels_of(estimator._codec, observed) if len(shape) == 1 else ()
-        x_hat = decoded(estimator, codes_of(estimator, x))
-        return cls(observed, x_hat, column_names(estimator), levels).plot(ax)
+        space, x_hat = estimator._codec.space, decoded(estimator, codes_of(estimator, x))
+        return cls(observed, x_hat, space.names, space.levels).plot(ax)
 
     def _draw(self, on: Figure | SubFigure) -> None:
         named = {"reconstruction": self.x_hat}
@@ -185,15 +221,21 @@ class TraversalDisplay(Display):
         start = codes_of(estimator, _safe_indexing(from_torch(X), [row]))[0]
         x, _ = some_rows(X, None, MAX_POINTS)
         mu, sigma = estimator.posterior(x) if estimator.model_.stochastic else (codes_of(estimator, x), None)
-        chosen = widest_units(mu, MAX_UNITS) if units is None else checked_units(units, mu.shape[1])
-        codes = traversal_codes(mu, sigma, start, chosen, steps)
-        if estimator.model_.table is not None:
-            shown = decoded_entries(estimator._codec, as_decoded(estimator, x), codes)
-            return cls(shown.values, chosen, shown.deviation, shown.names).plot(ax)
-        values = decoded(estimator, codes.reshape(-1, mu.shape[1]))
+        indices = widest_units(mu, MAX_UNITS) if units is None else checked_units(units, mu.shape[1])
+        codes = traversal_codes(mu, sigma, start, indices, steps)
+        space, flat = estimator._codec.space, codes.reshape(-1, mu.shape[1])
+        deviation: Floats | None
+        if isinstance(space, TableSpace) and space.levels:
+            cells = as_decoded(estimator, x)
+            places = space.likeliest_entries(cells, MAX_COLUMNS)
+            values = estimator._by_blocks(flat, estimator._codec.expected)[:, places]
+            deviation = Scale.of(space.expand(cells)[:, places]).deviation
+            names = tuple(space.entries[place].name for place in places)
+            return cls(values.reshape(*codes.shape[:2], -1), indices, deviation, names).plot(ax)
+        values = decoded(estimator, flat)
         values = values.reshape(*codes.shape[:2], *values.shape[1:])
         deviation = as_decoded(estimator, x).std(0) if values.ndim == 3 else None
-        return cls(values, chosen, deviation, column_names(estimator)).plot(ax)
+        return cls(values, indices, deviation, space.names).plot(ax)
 
     def _draw(self, on: Figure | SubFigure) -> None:
         names = tuple(f"z{unit + 1}" for unit in self.units)
@@ -202,3 +244,38 @@ class TraversalDisplay(Display):
         else:
             values = as_pixels(self.values) if self.values.ndim == 5 else self.values
             traversals({"": Traversal(names, values)}, on)
+
+
+def some_rows(X: Any, y: Any, most: int) -> tuple[Any, Array | None]:
+    """X and y, or ``most`` of their rows; few rows are evenly spaced by rank of y."""
+    x, labels = from_torch(X), None if y is None else np.asarray(from_torch(y))
+    if labels is not None:
+        check_consistent_length(x, labels)
+    if len(x) <= most:
+        return x, labels
+    indices = spread_rows(len(x), most, Factor("y", labels).ranks if labels is not None and most < MAX_POINTS else None)
+    return _safe_indexing(x, indices), None if labels is None else labels[indices]
+
+
+def codes_of(estimator: AutoEncoder, x: Any) -> Floats:
+    """The mean codes of rows as an array, whatever ``set_output`` says."""
+    return np.asarray(estimator.transform(x))
+
+
+def as_decoded(estimator: AutoEncoder, x: Any) -> Floats:
+    """Rows as the model returns them: of a table the cells it learned from, uint8 images as numbers from 0 to 1."""
+    values: Floats = as_x(estimator._rows(x), estimator._codec.space.reading).numpy()
+    return values
+
+
+def decoded(estimator: AutoEncoder, codes: Floats) -> Floats:
+    """E[x|z] of codes (n, latent_dim): of a table cells, that is numbers and the positions of levels."""
+    return estimator._by_blocks(codes, estimator._codec.decode)
+
+
+def checked_units(units: tuple[int, ...], latent_dim: int) -> tuple[int, ...]:
+    """The units, if the code has all of them."""
+    wrong = [unit for unit in units if not 0 <= unit < latent_dim]
+    if wrong:
+        raise ValueError(f"units must be from 0 to {latent_dim - 1}, got {wrong[0]}")
+    return tuple(units)

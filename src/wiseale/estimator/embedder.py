@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import importlib
 import os
 import warnings
 from collections.abc import Mapping, Sequence
@@ -13,14 +12,13 @@ from typing import Any
 import numpy as np
 
 from wiseale.data.dataset import Array
-from wiseale.data.tables.frames import frame_names, library_of
 from wiseale.errors import DataError
 from wiseale.estimator.estimator import AutoEncoder
 from wiseale.estimator.inputs import InvalidInputError
 from wiseale.estimator.loading import load
-from wiseale.estimator.tables import pick
 from wiseale.models.files import code_names, sigma_names
 from wiseale.models.model_file import model_digest, model_directory
+from wiseale.spaces.frames import beside, frame_names, library_of, pick
 
 
 class Embedder:
@@ -83,8 +81,10 @@ class Embedder:
         codes: Array = self._codes(rows) if n else np.empty((0, len(self.columns)), np.float32)
         if not named:
             return codes
-        made = {name: codes[:, k] for k, name in enumerate(self.columns)}
-        return _beside(batch, library, self.keep, made)
+        columns = {name: codes[:, k] for k, name in enumerate(self.columns)}
+        if library:
+            return beside(pick(batch, self.keep), columns)
+        return {name: batch[name] for name in self.keep} | columns
 
     @property
     def _estimator(self) -> AutoEncoder:
@@ -106,16 +106,16 @@ class Embedder:
         """What the model takes from a batch with columns: those it was trained on, or whole observations."""
         if self.column is not None:
             return _observations(batch, library, self.column)
-        settings = self._estimator._codec.model_config
-        if not settings.columns:
+        space = self._estimator._codec.space
+        if not space.names:
             raise InvalidInputError("the model takes rows without column names: say which column holds them, column=…")
-        missing = [name for name in settings.columns if name not in _names(batch, library)]
+        missing = [name for name in space.names if name not in _names(batch, library)]
         if missing:
             raise InvalidInputError(f'the batch has no column "{missing[0]}", which the model was trained on')
         if library:
-            return pick(batch, settings.columns)
-        kind = object if settings.table is not None else np.float64
-        return np.stack([np.asarray(batch[name], kind) for name in settings.columns], axis=1)
+            return pick(batch, space.names)
+        kind = object if space.missing else np.float64
+        return np.stack([np.asarray(batch[name], kind) for name in space.names], axis=1)
 
 
 @functools.lru_cache(maxsize=4)
@@ -139,22 +139,3 @@ def _observations(batch: Any, library: str, column: str) -> Array:
         return np.stack([np.asarray(value) for value in values])
     except ValueError:
         raise DataError(f'the observations in column "{column}" differ in shape') from None
-
-
-def _beside(batch: Any, library: str, keep: Sequence[str], made: Mapping[str, Array]) -> Any:
-    """A batch of the same kind: the columns to keep, then the new ones."""
-    if not library:
-        return {name: batch[name] for name in keep} | dict(made)
-    if library == "pandas":
-        frame = batch[list(keep)].copy()
-        for name, values in made.items():
-            frame[name] = values
-        return frame
-    if library == "polars":
-        polars = importlib.import_module("polars")
-        return batch.select(list(keep)).with_columns([polars.Series(name, values) for name, values in made.items()])
-    table = batch.select(list(keep))
-    arrow = importlib.import_module("pyarrow")
-    for name, values in made.items():
-        table = table.append_column(name, arrow.array(np.ascontiguousarray(values)))
-    return table

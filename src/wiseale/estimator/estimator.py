@@ -23,10 +23,12 @@ from wiseale.estimator.exploring import explore
 from wiseale.estimator.fit import fit_array
 from wiseale.estimator.inputs import InvalidInputError, Standardize, as_seed, as_value_error, from_torch, scores
 from wiseale.estimator.notebook import history_svg
-from wiseale.estimator.tables import cell_frame, ignored_message, write_cells, write_filled
+from wiseale.estimator.tables import ignored_message, positions
 from wiseale.models.imputation import draw, impute
 from wiseale.models.inference import Codec, Numbers
 from wiseale.models.model_file import refuse_to_replace, save_model
+from wiseale.spaces import TableSpace
+from wiseale.spaces.frames import cell_frame, frame_names, library_of, write_filled
 
 
 class AutoEncoder(ChecksInput, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -121,14 +123,13 @@ class AutoEncoder(ChecksInput, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         """Train on X; y is not used."""
         with as_value_error():
             asked = self._asked()
-            x, cells = self._learned(X)
-            columns = tuple(getattr(self, "feature_names_in_", ())) if x.ndim == 2 else ()
+            x, space = self._learned(X)
             fitted = fit_array(
                 x,
                 asked,
                 standardize=config.convert("standardize", self.standardize, Standardize),
-                columns=cells.schema.names if cells and cells.schema.frame else columns,
-                cells=cells,
+                columns=self._names if x.ndim == 2 else (),
+                cells=space,
                 verbose=self.verbose,
             )
         self._adopt(Codec(fitted.model, fitted.model_config), fitted.summary)
@@ -136,8 +137,8 @@ class AutoEncoder(ChecksInput, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         self.n_epochs_ = len(fitted.history)
         self.best_epoch_: int | None = fitted.best_epoch
         self.seed_ = fitted.settings.seed
-        if cells is not None and (told := ignored_message(cells.schema)):
-            warnings.warn(told, IgnoredColumnsWarning, stacklevel=2)
+        if space is not None and (message := ignored_message(space.ignored)):
+            warnings.warn(message, IgnoredColumnsWarning, stacklevel=2)
         if fitted.collapse:
             warnings.warn(fitted.collapse, CollapseWarning, stacklevel=2)
         return self
@@ -169,7 +170,7 @@ class AutoEncoder(ChecksInput, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         z = check_array(from_torch(Z), dtype=[np.float64, np.float32], input_name="Z", estimator=self)
         if z.shape[1] != self._codec.model.latent_dim:
             raise ValueError(f"Z has {z.shape[1]} columns, but the codes have {self._codec.model.latent_dim}")
-        return write_cells(self._codec.model_config.table, self._by_blocks(z, self._codec.decode), like=Z)
+        return self._codec.space.write(self._by_blocks(z, self._codec.decode), like=Z)
 
     def impute(self, X: Any, n_draws: int | None = None, *, random_state: Any = None) -> Any:
         """X with its missing cells filled: numbers by their posterior mean, categories by the likeliest level.
@@ -181,11 +182,11 @@ class AutoEncoder(ChecksInput, ClassNamePrefixFeaturesOutMixin, TransformerMixin
             x = self._cells(X, missing=True)
             if x.ndim != 2:
                 raise InvalidInputError("impute fills tables, and X holds signals or images")
-            schema = self._codec.model_config.table
             if n_draws is None:
-                filled = self._by_blocks(x, lambda block: impute(self._codec, block), np.dtype(np.float64))
-                return filled if schema is None else write_filled(X, schema, filled)
-            if n_draws < 1 or self._codec.model.table is None:
+                return self._filled(
+                    X, self._by_blocks(x, lambda block: impute(self._codec, block), np.dtype(np.float64))
+                )
+            if n_draws < 1 or not self._codec.space.missing:
                 raise InvalidInputError(
                     f"n_draws must be at least 1, got {n_draws}"
                     if n_draws < 1
@@ -193,8 +194,14 @@ class AutoEncoder(ChecksInput, ClassNamePrefixFeaturesOutMixin, TransformerMixin
                 )
             seed = self.seed_ if random_state is None else as_seed(random_state)
             parts = [draw(self._codec, x[part], n_draws, seed, part.start) for part in self._codec.blocks(len(x))]
-            tables = [np.concatenate(blocks) for blocks in zip(*parts, strict=True)]
-            return tables if schema is None else [write_filled(X, schema, table) for table in tables]
+            return [self._filled(X, np.concatenate(blocks)) for blocks in zip(*parts, strict=True)]
+
+    def _filled(self, X: Any, cells: Array) -> Any:
+        """X with its missing cells taken from these, as it came."""
+        space = self._codec.space
+        if isinstance(space, TableSpace) and library_of(X) and (space.frame or space.missing):
+            return write_filled(X, space.columns, positions(X, space), cells)
+        return space.write(cells)
 
     def reconstruction_error(self, X: Any, *, per_column: bool = False) -> Any:
         """How badly each row is reconstructed from its mean code, (n,): large for rows unlike the training data.
@@ -207,8 +214,10 @@ class AutoEncoder(ChecksInput, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         if per_column:
             if x.ndim != 2:
                 raise InvalidInputError("per_column is for tables, and X holds signals or images")
-            errors_of = self._by_blocks(x, self._codec.cell_errors)
-            return cell_frame(X, self._codec.model_config.columns, errors_of)
+            space = self._codec.space
+            known = isinstance(space, TableSpace) and space.named  # not where it was fitted on an array
+            names = space.names if known or not library_of(X) else frame_names(X)
+            return cell_frame(X, names, self._by_blocks(x, self._codec.cell_errors))
 
         def errors(block: Array) -> Numbers:
             error = self._codec.encode(block, error=True).error
@@ -238,8 +247,7 @@ class AutoEncoder(ChecksInput, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         if not isinstance(n_samples, numbers.Integral) or n_samples < 1:
             raise ValueError(f"n_samples must be a whole number of at least 1, got {n_samples!r}")
         seed = self.seed_ if random_state is None else as_seed(random_state)
-        drawn = np.concatenate(list(self._codec.sample(n_samples, seed, noise=noise)))
-        return write_cells(self._codec.model_config.table, drawn)
+        return self._codec.space.write(np.concatenate(list(self._codec.sample(n_samples, seed, noise=noise))))
 
     def explore(
         self,
@@ -324,4 +332,4 @@ class AutoEncoder(ChecksInput, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         self.objective_ = codec.model_config.objective
         self.network_ = codec.model_config.network
         self.likelihood_ = codec.model_config.likelihood
-        self.x_shape_ = codec.model_config.x_shape
+        self.x_shape_ = codec.space.x_shape

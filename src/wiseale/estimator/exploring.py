@@ -34,9 +34,10 @@ def explore(
     from wiseale.explorer.opening import Opened, ShownRows
     from wiseale.explorer.session import make_session
 
-    config = codec.model_config
     rows = Rows(x, "unit" if x.dtype == np.uint8 else "values", _factors(labels, len(x)))
-    shown = ShownRows(rows, np.arange(len(x)), len(x), "all rows", "X", config.columns, circular={}, trained_on=(None,))
+    shown = ShownRows(
+        rows, np.arange(len(x)), len(x), "all rows", "X", codec.space.names, circular={}, trained_on=(None,)
+    )
     session = make_session([Opened("AutoEncoder", codec, None)], shown)
     if html is not None:
         write_page(session, html)

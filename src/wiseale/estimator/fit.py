@@ -13,13 +13,13 @@ import torch
 
 from wiseale.config import TrainConfig
 from wiseale.data.arrays import observations
-from wiseale.data.dataset import Array, Dataset, Scaling
+from wiseale.data.dataset import Array, Dataset
 from wiseale.data.defaults import describe, make_dataset, suit
 from wiseale.estimator.notebook import Show, epoch_bar, has_bar
-from wiseale.estimator.tables import Cells
 from wiseale.models.collapse import collapse_message
 from wiseale.models.model_file import ModelConfig
 from wiseale.networks.model import Model
+from wiseale.spaces import Scaling, TableSpace
 from wiseale.training.learner import Learner
 from wiseale.training.loop import fit
 from wiseale.training.plan import resolve
@@ -62,27 +62,25 @@ def fit_array(
     *,
     standardize: Scaling | Literal["auto"] = "auto",
     columns: tuple[str, ...] = (),
-    cells: Cells | None = None,
+    cells: TableSpace | None = None,
     verbose: int = 0,
 ) -> Fitted:
     """Train on finite numbers (n, features), (n, channels, length) or (n, channels, height, width), or on cells.
 
     What ``asked`` leaves open is chosen as for files, see :mod:`wiseale.data.defaults`.
     """
-    table = cells.schema if cells is not None and cells.x is not None else None
-    ignored = cells.schema.ignored if cells is not None else ()
-    x = x if table is not None else observations(x, "X", columns=columns)
+    x = x if cells is not None and cells.missing else observations(x, "X", columns=columns)
     scaling = None if standardize == "auto" else standardize
-    dataset = make_dataset(x, "X", columns=columns, scaling=scaling, table=table, ignored=ignored)
+    dataset = make_dataset(x, "X", columns=columns, scaling=scaling, cells=cells)
     used = {name: getattr(asked, name) for name in ("network", "likelihood", "latent_dim") if getattr(asked, name)}
     dataset = replace(dataset, preset=replace(dataset.preset, **used))
     dataset = suit(dataset, dataset.preset.likelihood)
     settings = resolve(replace(asked, data="X"), dataset)
     with torch_threads(min(settings.threads, torch.get_num_threads())):  # a limit that the user has set holds
-        return _train(settings, dataset, cells, verbose)
+        return _train(settings, dataset, verbose)
 
 
-def _train(settings: RunSettings, dataset: Dataset, cells: Cells | None, verbose: int) -> Fitted:
+def _train(settings: RunSettings, dataset: Dataset, verbose: int) -> Fitted:
     """Train with complete settings, from the initial weights to the measure of how much the codes are used."""
     work = Work.prepare(settings, dataset)
     bar = epoch_bar(settings.max_epochs) if verbose and has_bar() else nullcontext()
@@ -95,9 +93,8 @@ def _train(settings: RunSettings, dataset: Dataset, cells: Cells | None, verbose
     progress = work.learner.progress
     best = progress.kept_epoch
     use = work.code_use()
-    collapse = collapse_message(use, settings.objective, settings.likelihood) if use else None
-    model_config = replace(work.model_config, table=cells.schema) if cells is not None else work.model_config
-    return Fitted(work.learner.model, model_config, settings, journal.history, best, describe(dataset), collapse)
+    message = collapse_message(use, settings.objective, settings.likelihood) if use else None
+    return Fitted(work.learner.model, work.model_config, settings, journal.history, best, describe(dataset), message)
 
 
 def flatten(record: EpochRecord) -> dict[str, Any]:

@@ -16,12 +16,12 @@ from sklearn.utils import check_random_state
 from wiseale import config
 from wiseale.config import Settings
 from wiseale.data.arrays import ChannelsError
-from wiseale.data.tables.frames import library_of
-from wiseale.data.tables.kind_error import KindError
 from wiseale.errors import ConfigError, DataError
 from wiseale.estimator.tables import said_in_python
 from wiseale.models.inference import has_elbo
 from wiseale.objectives import make_objective
+from wiseale.spaces.columns import KindError
+from wiseale.spaces.frames import library_of
 
 Standardize = Literal["auto", "none", "columns", "global"]
 

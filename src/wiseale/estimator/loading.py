@@ -9,22 +9,18 @@ import numpy as np
 
 from wiseale import config
 from wiseale.config import parse_spec
-from wiseale.data.dataset import Scaling
 from wiseale.data.defaults import Length, choose_length
 from wiseale.data.source import split_path
-from wiseale.data.tables.columns import counted_names
 from wiseale.estimator.estimator import AutoEncoder
 from wiseale.estimator.fit import flatten
-from wiseale.estimator.tables import has_names
-from wiseale.likelihoods import TableFamily
-from wiseale.models.inference import Codec, open_codec
+from wiseale.likelihoods import TableSettings
+from wiseale.models.inference import open_codec
 from wiseale.models.places import HUB, locate
-from wiseale.networks.model import IdentityStandardizer, Model
 from wiseale.runs.checkpoint import newest_state
 from wiseale.runs.run import Run
+from wiseale.spaces import MixedSpace, TableSpace
 
 _TRAINED_WITH = ("batch_size", "max_epochs", "lr", "prior_warmup", "max_grad_norm", "patience", "held_out")
-_SAID_AS = {"poisson": "count", "negative_binomial": "count"}
 
 
 def load(path: str | os.PathLike[str], sha256: str | None = None) -> AutoEncoder:
@@ -53,13 +49,17 @@ def load(path: str | os.PathLike[str], sha256: str | None = None) -> AutoEncoder
         network=model_config.network,
         likelihood=model_config.likelihood,
     )
-    estimator.set_params(standardize=_standardize(codec.model), **_of_columns(codec))
-    estimator._adopt(codec, f"rows of shape {model_config.x_shape}, read from {place}")
-    ignored = _ignored(codec)
-    estimator.n_features_in_ = model_config.x_shape[0] + len(ignored)
-    columns = model_config.columns
-    if columns and columns != counted_names(len(columns)):  # a file without a header has numbers, not names
-        estimator.feature_names_in_ = np.array([*columns, *ignored], dtype=object)
+    space = codec.space
+    estimator.set_params(standardize=space.scaling)
+    estimator._adopt(codec, f"rows of shape {space.x_shape}, read from {place}")
+    estimator.n_features_in_ = space.x_shape[0]
+    if isinstance(space, TableSpace):
+        estimator.set_params(**_of_columns(space, model_config.likelihood))
+        # Columns of a table of numbers alone that are not learned from are not counted.
+        ignored = [name for name, _ in space.ignored] if space.missing else []
+        estimator.n_features_in_ += len(ignored)
+        if space.named:
+            estimator.feature_names_in_ = np.array([*space.names, *ignored], dtype=object)
     estimator.seed_, estimator.history_, estimator.best_epoch_ = 0, [], None
     if (directory / "model").is_dir():
         run = Run.open(directory)
@@ -72,30 +72,14 @@ def load(path: str | os.PathLike[str], sha256: str | None = None) -> AutoEncoder
     return estimator
 
 
-def _standardize(model: Model) -> Scaling:
-    if isinstance(model.units, IdentityStandardizer):
-        return "none"
-    return "columns" if model.units.mean.ndim else "global"
-
-
-def _of_columns(codec: Codec) -> dict[str, Any]:
-    """The parameters that say what a table's columns are; none for other models."""
-    schema, likelihood = codec.model_config.table, codec.model_config.likelihood
-    if schema is None:
-        return {}
-    kinds = {name: "ignore" for name, reason in schema.ignored if reason == "as you said"}
-    if codec.model.table is not None:
-        kinds |= {column.name: _SAID_AS.get(column.kind, column.kind) for column in schema.columns}
-        if config.build("likelihood", likelihood) == TableFamily(kinds=schema.kinds):
+def _of_columns(space: TableSpace, likelihood: str) -> dict[str, Any]:
+    """The parameters that say what a table's columns are."""
+    kinds = {name: "ignore" for name, reason in space.ignored if reason == "as you said"}
+    if isinstance(space, MixedSpace):
+        kinds |= {column.name: "count" if column.is_count else column.kind for column in space.columns}
+        if config.build("likelihood", likelihood) == TableSettings():
             likelihood = "auto"  # what is chosen for these kinds
-    said = kinds if has_names(schema) and kinds else None
-    return {"column_kinds": said, "unseen": schema.unseen, "likelihood": likelihood}
-
-
-def _ignored(codec: Codec) -> list[str]:
-    """Columns that X has and the model does not learn from; those of a table of numbers alone are not counted."""
-    schema = codec.model_config.table
-    return [name for name, _ in schema.ignored] if schema is not None and codec.model.table is not None else []
+    return {"column_kinds": (space.named and kinds) or None, "unseen": space.unseen, "likelihood": likelihood}
 
 
 def _of_training(run: Run) -> dict[str, Any]:

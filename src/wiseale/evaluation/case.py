@@ -105,7 +105,7 @@ class Case:
     def log_jacobian(self) -> Tensor:
         """log |d x_network / d x_user| of every row, (n,); where no cell can be missing, of one, as all are alike."""
         units, blocks = self.encoded.model.units, (x for x, _ in self.encoded.blocks())
-        if self.encoded.model.table is None:
+        if not self.encoded.codec.space.missing:
             return units.log_jacobian(next(blocks)[:1])
         return torch.cat([units.log_jacobian(x) for x in blocks])
 

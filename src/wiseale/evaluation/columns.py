@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
-from wiseale.data.tables.schema import Column
 from wiseale.evaluation.case import Case, Tick
 from wiseale.evaluation.encoded import Encoded
 from wiseale.evaluation.findings import Findings
+from wiseale.spaces import MixedSpace, TableSpace
+from wiseale.spaces.features import CellFeatures
+from wiseale.spaces.units import Affine
 
 MOST_COLUMNS = 100
 """Columns of a table that are measured one by one; a wider one has too many to read."""
@@ -25,10 +26,10 @@ def columns(case: Case, tick: Tick) -> Findings:
     count alone. Where the model does not hold the training mean, as of counts, that of the evaluated rows stands for
     it. Rows that are not a table with named columns have none of these.
     """
-    encoded = case.encoded
-    shown, usual = _columns(encoded), _usual(encoded)
-    if not 0 < len(shown) <= MOST_COLUMNS or len(encoded.model.x_shape) != 1:
+    encoded, space = case.encoded, case.encoded.codec.space
+    if not isinstance(space, TableSpace) or not 0 < len(space.columns) <= MOST_COLUMNS:
         return Findings({})
+    usual = _usual(encoded)
     cells = [encoded.codec.in_user_units(x).double() for x, _ in encoded.blocks()]
     codes = encoded.posterior.mu
     answers = [
@@ -36,7 +37,7 @@ def columns(case: Case, tick: Tick) -> Findings:
     ]
     x, x_hat = torch.cat(cells), torch.cat(answers)
     found: dict[str, float] = {}
-    for i, column in enumerate(shown):
+    for i, column in enumerate(space.learned):
         seen = ~x[:, i].isnan()
         if not bool(seen.any()):
             continue
@@ -51,27 +52,20 @@ def columns(case: Case, tick: Tick) -> Findings:
     return Findings.of(found)
 
 
-def _columns(encoded: Encoded) -> Sequence[Column]:
-    known = encoded.codec.model_config
-    if encoded.model.table is not None and known.table is not None:
-        return known.table.columns
-    return [Column(name, "number") for name in known.columns]
-
-
 def _usual(encoded: Encoded) -> Tensor:
     """What is guessed of each column without a model, (C,); NaN where the model does not hold it."""
-    mean, family = encoded.model.units.mean.double(), encoded.model.table
-    by_column = mean.shape == encoded.model.x_shape  # numbers are standardised by the mean of their column
-    usual = mean.clone() if by_column else torch.full(encoded.model.x_shape, math.nan, dtype=torch.double)
-    if family is None:
+    space, units, features = encoded.codec.space, encoded.model.units, encoded.model.features
+    usual = torch.full(space.x_shape, math.nan, dtype=torch.double)
+    if isinstance(units, Affine) and units.mean.shape == usual.shape:  # the means of the columns of numbers
+        usual = units.mean.double().clone()
+    if not isinstance(space, MixedSpace) or not isinstance(features, CellFeatures):
         return usual
-    shift, layout = family.features.shift.cpu(), family.layout  # of levels, their shares in the training rows
-    for i, kind in enumerate(layout.kinds):
-        entries = shift[layout.starts[i] : layout.starts[i] + layout.widths[i]]
-        if kind == "category":
-            usual[i] = float(entries.argmax())
-        elif kind == "binary":
-            usual[i] = float(entries[0] > 0.5)
-        elif kind != "number":
+    shift = features.shift.cpu()  # of levels, their shares in the training rows
+    for i, (column, start) in enumerate(zip(space.columns, space.starts, strict=True)):
+        if column.kind == "category":
+            usual[i] = float(shift[start : start + column.width].argmax())
+        elif column.kind == "binary":
+            usual[i] = float(shift[start] > 0.5)
+        elif column.is_count:
             usual[i] = math.nan
     return usual

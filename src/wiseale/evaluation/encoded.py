@@ -13,13 +13,13 @@ from torch import Tensor
 from wiseale.data import Rows
 from wiseale.data.dataset import Array
 from wiseale.data.defaults import check_values
-from wiseale.data.reading import interpret
 from wiseale.models.inference import Codec
 from wiseale.networks.model import Model
 from wiseale.posterior import Posterior
 from wiseale.randomness import generator
 from wiseale.runs.rows import Split
 from wiseale.runs.run import Run
+from wiseale.spaces.reading import interpret
 
 MOST_ROWS = 10_000
 BATCH = 512
@@ -80,7 +80,7 @@ class Encoded:
 def encode_run(run: Run, split: Split = "unseen", most: int = MOST_ROWS) -> Encoded:
     """The run's model applied to rows of its data, or of other data that it was opened with."""
     codec, selection = run.fast_codec, run.rows(split, most)
-    check_values(selection.rows, codec.model.family)
+    check_values(selection.rows, run.settings.likelihood)
     encoded = Encoded.of(codec, binarized(selection.rows, run.settings.seed), selection.split, run.dataset.circular)
     return replace(encoded, unseen=selection.unseen)
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from wiseale.evaluation.encoded import Encoded
 from wiseale.evaluation.image_quality import WINDOW, psnr, ssim
-from wiseale.likelihoods import cell_errors, mean_error
+from wiseale.likelihoods import mean_error
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ def row_errors(encoded: Encoded, codes: Tensor) -> RowErrors:
         shown, shown_hat = (encoded.codec.in_user_units(values) for values in (x, likelihood.mean))
         return (
             -likelihood.log_prob(x).double(),
-            mean_error(cell_errors(likelihood, x).double()),
+            mean_error(likelihood.errors(x).double()),
             torch.stack(shown.aminmax()).double(),
             *([psnr(shown, shown_hat)] if images else []),
             *([ssim(shown, shown_hat)] if windows else []),

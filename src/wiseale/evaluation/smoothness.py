@@ -8,7 +8,6 @@ from torch import Tensor
 from wiseale.evaluation.case import Case, Draw, Tick
 from wiseale.evaluation.findings import Findings
 from wiseale.evaluation.row_errors import row_nats
-from wiseale.likelihoods.cells import COUNTS
 from wiseale.networks.model import Model
 
 NAMES = ("reconstruction_rise", "path_curvature", "path_curvature_median", "path_curvature_paths")
@@ -29,8 +28,8 @@ def smoothness(case: Case, tick: Tick) -> Findings:
     moved = row_nats(case.encoded, mu + STEP * signs * code_spread(case))
     found = Findings.of({"reconstruction_rise": float((moved - case.errors_at_mu.nats).mean())})
     tick(0.5)
-    table = case.encoded.model.table
-    if table is not None and {"category", *COUNTS} & set(table.layout.kinds):
+    columns = case.encoded.codec.space.columns
+    if any(column.kind == "category" or column.is_count for column in columns):
         # The likeliest level is a step function of the code, and its number means nothing; counts outweigh the rest.
         return found | Findings.none(NAMES[1:], "a table with categories or counts has no curvature")
     ends = torch.randint(len(mu), (2, PATHS), generator=case.generator(Draw.PATHS))

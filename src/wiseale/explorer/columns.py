@@ -11,12 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-import numpy as np
-import numpy.typing as npt
-
-from wiseale.data.dataset import Array
-from wiseale.likelihoods.cells import COUNTS
-from wiseale.models.inference import Codec
+from wiseale.spaces import Space, TableSpace
 
 
 @dataclass(frozen=True)
@@ -38,28 +33,19 @@ class ShownColumn:
     width: int = 1
 
 
-def shown_columns(codec: Codec, names: Sequence[str] = ()) -> tuple[ShownColumn, ...]:
-    """The columns of a model of tables; none for signals and images."""
-    shape, table, schema = codec.model.x_shape, codec.model.table, codec.model_config.table
-    if len(shape) != 1:
+def shown_columns(space: Space, names: Sequence[str] = ()) -> tuple[ShownColumn, ...]:
+    """The columns of a table, none for signals and images; ``names`` are of columns that have none in the space."""
+    if not isinstance(space, TableSpace):
         return ()
-    if table is None or schema is None:
-        named = names or [f"x{i}" for i in range(shape[0])]
-        return tuple(ShownColumn(name, start=i) for i, name in enumerate(named))
-    layout, found = table.layout, []
-    for column, start, width in zip(schema.columns, layout.starts, layout.widths, strict=True):
-        kind = "count" if column.kind in COUNTS else column.kind
-        levels, whole = tuple(str(level) for level in column.levels), column.whole or kind == "count"
-        found.append(ShownColumn(column.name, kind, levels, whole, start, width))  # type: ignore[arg-type]
-    return tuple(found)
-
-
-def entries(columns: Sequence[ShownColumn], cells: Array) -> npt.NDArray[np.float32]:
-    """Rows of cells (n, C), as they are stored, as entries (n, W)."""
-    cells = np.asarray(cells, np.float64)
-    parts = []
-    for column, values in zip(columns, cells.T, strict=True):
-        one_hot = (values[:, None] == np.arange(column.width)).astype(np.float64)
-        one_hot[np.isnan(values)] = np.nan
-        parts.append(one_hot if column.kind == "category" else values[:, None])
-    return np.concatenate(parts, axis=1).astype(np.float32)
+    names = space.names or names or [f"x{i}" for i in range(space.x_shape[0])]
+    return tuple(
+        ShownColumn(
+            name,
+            "count" if column.is_count else column.kind,  # type: ignore[arg-type]
+            tuple(str(level) for level in column.levels),
+            space.missing and (column.whole or column.is_count),
+            start,
+            column.width,
+        )
+        for name, column, start in zip(names, space.learned, space.starts, strict=True)
+    )

@@ -17,6 +17,7 @@ from wiseale.models.inference import Codec, Codes, open_codec
 from wiseale.runs.directory import RunDirectory
 from wiseale.runs.rows import read_other, select
 from wiseale.runs.run import Run
+from wiseale.spaces import MixedSpace
 
 MOST_RUNS = 4
 MOST_ROWS = 50_000
@@ -100,8 +101,8 @@ def open_models(paths: Sequence[Path]) -> list[Opened]:
     shapes = {model.codec.model.x_shape for model in opened}
     if len(shapes) > 1:
         raise DataError(f"the models take rows of different shapes ({', '.join(map(str, shapes))}): explore them apart")
-    tables = [model.codec.model_config.table for model in opened]
-    if len({table and table.meaning for table in tables}) > 1:
+    spaces = [model.codec.space for model in opened]
+    if len({space.meaning if isinstance(space, MixedSpace) else "" for space in spaces}) > 1:
         raise DataError("the models read their columns as different kinds or levels: explore them apart")
     return opened
 
@@ -137,7 +138,7 @@ def choose_rows(
         else int(np.isin(selection.numbers, held, invert=True).sum())
         for held in held_out
     )
-    columns = first.codec.model_config.columns or dataset.columns
+    names = first.codec.space.names or dataset.space.names
     both = selection.split == "all rows" and own is not None and len(own) > 0
     return ShownRows(
         rows=selection.rows,
@@ -145,7 +146,7 @@ def choose_rows(
         available=selection.available,
         split=selection.split,
         data=dataset.name,
-        columns=columns,
+        columns=names,
         circular=dataset.circular,
         trained_on=trained_on,
         learned_from=None if selection.unseen is None or not both else ~selection.unseen,

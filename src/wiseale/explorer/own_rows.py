@@ -38,14 +38,13 @@ def read_own_rows(codec: Codec, content: bytes, suffix: str) -> tuple[Array, int
 
 
 def _table(codec: Codec, path: Path) -> Array:
-    columns, schema = codec.model_config.columns, codec.model_config.table
     if len(codec.model.x_shape) > 1:
         raise DataError(f"the model takes rows of shape {codec.model.x_shape}: drop an .npy instead of a table")
-    if schema is not None:
-        return _all_rows(open_rows(str(path), table=schema))
     try:
-        return _all_rows(open_rows(str(path), columns=columns))
+        return _all_rows(open_rows(str(path), space=codec.space))
     except DataError as named:
+        if codec.space.missing:
+            raise
         try:  # a row of numbers alone, without a header
             rows = _all_rows(open_rows(f"{path}:header=false"))
         except DataError:
@@ -67,9 +66,9 @@ def _array(codec: Codec, path: Path) -> Array:
         array = array[None, None]  # one channel left out
     if array.shape[1:] != codec.model.x_shape:
         raise DataError(f"the dropped array has the shape {array.shape}, a row of the model {codec.model.x_shape}")
-    schema, missing = codec.model_config.table, None
-    if schema is not None:
-        if any(column.has_levels for column in schema.columns):
+    missing = None
+    if codec.space.missing:
+        if any(column.has_levels for column in codec.space.columns):
             raise DataError("an array cannot name the levels of this model's columns: drop a .csv with their names")
         check_numeric(array.dtype, "the dropped array")
         array = array.astype(np.float64)
@@ -92,7 +91,7 @@ def _image(codec: Codec, path: Path) -> Array:
         reason = next(iter(result.bad.values()), "cannot be decoded")
         raise DataError(f"the dropped image cannot be used: {reason}")
     rows = np.fromfile(target, np.uint8).reshape(1, *shape)
-    return rows.astype(np.float32) / 255 if codec.model_config.reading == "values" else rows
+    return rows.astype(np.float32) / 255 if codec.space.reading == "values" else rows
 
 
 _READERS: dict[str, Callable[[Codec, Path], Array]] = {

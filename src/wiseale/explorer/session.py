@@ -13,15 +13,17 @@ import numpy.typing as npt
 from wiseale.data.dataset import Array
 from wiseale.errors import DataError
 from wiseale.explorer.colouring import Colouring, colourings
-from wiseale.explorer.columns import ShownColumn, entries, shown_columns
+from wiseale.explorer.columns import ShownColumn, shown_columns
 from wiseale.explorer.contours import Contours, density_contours
 from wiseale.explorer.measures import Measure, measures_of
 from wiseale.explorer.observation import Observation, Values
 from wiseale.explorer.opening import Opened, ShownRows
 from wiseale.explorer.own_rows import read_own_rows
 from wiseale.explorer.plane import Plane, Principal, principal_plane
-from wiseale.models.inference import Codec, Codes, as_x, draw_prior
+from wiseale.models.inference import Codec, Codes, draw_prior
 from wiseale.randomness import generator
+from wiseale.spaces import TableSpace
+from wiseale.spaces.reading import as_x
 from wiseale.training.threads import torch_threads
 
 MOST_CODES = 256
@@ -139,7 +141,7 @@ class Session:
     @cached_property
     def columns(self) -> tuple[ShownColumn, ...]:
         """The columns of a table."""
-        return shown_columns(self.codec, self.shown.columns)
+        return shown_columns(self.codec.space, self.shown.columns)
 
     @cached_property
     def colourings(self) -> tuple[Colouring, ...]:
@@ -207,6 +209,6 @@ def _joined(parts: Sequence[Codes]) -> Codes:
 
 
 def _in_user_units(codec: Codec, stored: Array) -> Values:
-    if codec.model.table is not None:
-        return entries(shown_columns(codec), stored)
-    return as_x(np.asarray(stored), codec.model_config.reading).numpy().astype(np.float32)
+    if isinstance(codec.space, TableSpace):
+        return codec.space.expand(stored).astype(np.float32)
+    return as_x(np.asarray(stored), codec.space.reading).numpy().astype(np.float32)

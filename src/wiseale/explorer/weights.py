@@ -26,12 +26,14 @@ import torch
 from torch import Tensor, nn
 
 from wiseale.errors import ConfigError
-from wiseale.likelihoods import BernoulliFamily, GaussianFamily, LearnedNoise, LearnedTable
-from wiseale.likelihoods.cells import COUNTS
-from wiseale.likelihoods.table import HIGHEST_LOG_RATE
+from wiseale.likelihoods import BernoulliOutput, FixedNoise, LearnedNoise, MixedOutput
+from wiseale.likelihoods.mixed import HIGHEST_LOG_RATE
 from wiseale.models.inference import Codec
-from wiseale.networks.model import IdentityStandardizer, Model
+from wiseale.networks.model import Model
 from wiseale.networks.same_padding import Pointwise, SameConvTranspose
+from wiseale.spaces import MixedSpace
+from wiseale.spaces.columns import COUNTS
+from wiseale.spaces.units import Affine
 
 Node = dict[str, Any]
 
@@ -69,10 +71,10 @@ def describe(codec: Codec) -> tuple[dict[str, Any], bytes]:
         NoDescriptionError: for a layer or likelihood that decoder.js cannot run.
     """
     model, weights = codec.model, _Weights()
-    nodes = [_output(model, weights), *_mean(model), *_units(model, weights)]
+    nodes = [_output(model, weights), *_mean(model), *_units(codec, weights)]
     description = {
         "latent_dim": model.latent_dim,
-        "x_shape": list(_out_shape(model)),
+        "x_shape": list(codec.space.output_shape),
         "decoder": {"kind": "sequence", "nodes": nodes},
     }
     return description, weights.to_bytes()
@@ -173,34 +175,32 @@ def _batch_norm(module: nn.BatchNorm1d | nn.BatchNorm2d, weights: _Weights) -> N
 
 def _mean(model: Model) -> list[Node]:
     """E[x|z] from the decoder's output."""
-    match model.family:
-        case GaussianFamily() | LearnedNoise():
+    match model.likelihood:
+        case FixedNoise() | LearnedNoise():
             return []
-        case BernoulliFamily():
+        case BernoulliOutput():
             return [{"kind": "sigmoid"}]
-        case LearnedTable():
-            return [_links(model.family)]
+        case MixedOutput() as layer:
+            return [_links(layer.space)]
         case _:
-            raise NoDescriptionError(f"the likelihood {type(model.family).__name__} cannot be run inside a page")
+            raise NoDescriptionError(f"the likelihood {type(model.likelihood).__name__} cannot be run inside a page")
 
 
-def _links(table: LearnedTable) -> Node:
+def _links(space: MixedSpace) -> Node:
     """From the decoder's output to means, probabilities and rates, entry by entry."""
     links = {"binary": "sigmoid", "category": "softmax", **dict.fromkeys(COUNTS, "exp")}
-    places = zip(table.layout.kinds, table.layout.starts, table.layout.widths, strict=True)
-    parts = [{"link": links[kind], "start": start, "width": width} for kind, start, width in places if kind in links]
+    parts = [
+        {"link": links[column.kind], "start": start, "width": column.width}
+        for column, start in zip(space.columns, space.starts, strict=True)
+        if column.kind in links
+    ]
     return {"kind": "links", "parts": parts, "most": HIGHEST_LOG_RATE}
 
 
-def _out_shape(model: Model) -> tuple[int, ...]:
-    """The shape of what is decoded: of a table with kinds one number per entry."""
-    return model.x_shape if model.table is None else (model.table.layout.size,)
-
-
-def _units(model: Model, weights: _Weights) -> list[Node]:
+def _units(codec: Codec, weights: _Weights) -> list[Node]:
     """The inverse of the standardisation; the mean in two parts, so that a large offset is added without loss."""
-    units, shape = model.entry_units, _out_shape(model)
-    if isinstance(units, IdentityStandardizer):
+    units, shape = codec.entry_units, codec.space.output_shape
+    if not isinstance(units, Affine):
         return []
     mean, scale = (
         values.double() if values.numel() == 1 else values.double().expand(shape)

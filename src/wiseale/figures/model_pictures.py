@@ -109,14 +109,13 @@ def map_picture(folder: Folder, models: Models) -> SavedFigure:
 
 
 def _factor(one: Encoded) -> Factor | None:
-    table = one.codec.model_config.table
     if one.factors:
         name = next(iter(one.factors))
         values = np.asarray(one.factors[name])
-        if one.codec.model_config.columns and values.dtype.kind == "U":  # a label column, read as the file writes it
+        if one.codec.space.names and values.dtype.kind == "U":  # a label column, read as the file writes it
             values = np.array([None if word.strip().lower() in MISSING_WORDS else word for word in values], object)
         return Factor(name, values, name in one.circular)
-    for i, column in enumerate(table.columns if table is not None and one.model.table is not None else ()):
+    for i, column in enumerate(one.codec.space.columns if one.codec.space.missing else ()):
         if column.has_levels and 1 < len(column.levels) <= MAX_CLASSES:
             words = column.decode(one.rows.x[:, i].astype(np.float64))
             return Factor(

@@ -23,8 +23,8 @@ from wiseale.figures.correlations import correlation_matrices
 from wiseale.figures.decoded_pictures import Models
 from wiseale.figures.shown_codes import MAX_UNITS, REACH, spread_rows, traversal_codes, widest_units
 from wiseale.figures.style import Folder, SavedFigure
-from wiseale.figures.table_entries import Entry, column_levels, entries_of_cells, entries_of_codes, table_entries
 from wiseale.randomness import generator
+from wiseale.spaces import TableSpace
 
 SAMPLES = 2000
 _STEPS = 5
@@ -34,10 +34,12 @@ _STEPS = 5
 def table_pictures(folder: Folder, all_rows: Models, seed: int, *, brief: bool = False) -> list[SavedFigure]:
     """Draw every figure of a table; ``brief`` leaves out the correlations."""
     some = next(iter(all_rows.values()))
-    columns = some.codec.model_config.columns
+    space = some.codec.space
+    assert isinstance(space, TableSpace)
+    columns, levels = space.names, space.levels
     x = np.concatenate([in_user_units(some, block) for block, _ in some.blocks()])
     samples = {name: _samples(one, seed) for name, one in all_rows.items()}
-    levels, entries = column_levels(some), table_entries(some, x)
+    places = space.likeliest_entries(x, MAX_COLUMNS)
     noise = "each cell drawn from its distribution" if levels else "decoded, without observation noise"
     pictures = [
         _reconstructions(folder, all_rows, x, columns),
@@ -48,15 +50,15 @@ def table_pictures(folder: Folder, all_rows: Models, seed: int, *, brief: bool =
             f"codes drawn from the model's prior, {noise}. Numbers in the units of the data, those beyond 3.5 standard "
             f"deviations counted at the ends{_bars('the share of each level', levels)}{_drawn(x)}.",
         ),
-        _traversals(folder, all_rows, x, entries),
+        _traversals(folder, all_rows, x, places),
     ]
-    if brief or len(entries) < 2:
+    if brief or len(places) < 2:
         return pictures
-    tables = {name: entries_of_cells(entries, values) for name, values in {"data": x, **samples}.items()}
+    tables = {name: space.expand(values)[:, places] for name, values in {"data": x, **samples}.items()}
     caption = (
         f"Correlations between the columns of the data, and of the samples of each model{_parts(some)}{_first(x)}."
     )
-    figure = correlation_matrices(tables, [entry.name for entry in entries])
+    figure = correlation_matrices(tables, [space.entries[place].name for place in places])
     return [*pictures, folder.save(figure, "correlations", caption)]
 
 
@@ -64,7 +66,7 @@ def _reconstructions(folder: Folder, all_rows: Models, x: Table, columns: tuple[
     x_hat = {name: in_user_units(one, one.model.decode(one.posterior.mu).mean) for name, one in all_rows.items()}
     unseen = next(iter(all_rows.values())).unseen
     marked = unseen if unseen is not None and not unseen.all() else None
-    levels = column_levels(next(iter(all_rows.values())))
+    levels = next(iter(all_rows.values())).codec.space.levels
     figure = column_reconstructions(x, x_hat, columns, marked, levels=levels)
     score = "R² and accuracy" if any(levels) else "R²"
     some = marked is not None and marked.any()
@@ -80,17 +82,17 @@ def _reconstructions(folder: Folder, all_rows: Models, x: Table, columns: tuple[
 def _samples(one: Encoded, seed: int) -> Table:
     z = one.model.sample_prior(SAMPLES, generator(seed, "evaluate", 7))
     likelihood = one.model.decode(z)
-    if one.model.table is None:
+    if not one.codec.space.missing:
         return in_user_units(one, likelihood.mean)
     # The likeliest level of every code would leave rare levels out: cells are drawn.
     return in_user_units(one, likelihood.sample(generator(seed, "evaluate", 7, 1)))
 
 
-def _traversals(folder: Folder, all_rows: Models, x: Table, entries: Sequence[Entry]) -> SavedFigure:
+def _traversals(folder: Folder, all_rows: Models, x: Table, places: Sequence[int]) -> SavedFigure:
     some = next(iter(all_rows.values()))
     factor = next(iter(some.factors.values()), None)
     row = int(spread_rows(len(x), 3, None if factor is None else np.asarray(factor))[min(1, len(x) - 1)])
-    by_system = {name: traversal(one, row, entries) for name, one in all_rows.items()}
+    by_system = {name: traversal(one, row, places) for name, one in all_rows.items()}
     most = max(one.model.latent_dim for one in all_rows.values())
     which = f"the {MAX_UNITS} units whose means vary most" if most > MAX_UNITS else "every unit"
     caption = (
@@ -98,18 +100,21 @@ def _traversals(folder: Folder, all_rows: Models, x: Table, entries: Sequence[En
         "codes on either side of their mean. Numbers: the change of each column from the middle, in its own units; "
         f"colour: the same in standard deviations of the column{_parts(some)}{_first(x)}."
     )
-    deviation = Scale.of(entries_of_cells(entries, x)).deviation
-    names = [entry.name for entry in entries]
+    space = some.codec.space
+    assert isinstance(space, TableSpace)
+    deviation = Scale.of(space.expand(x)[:, places]).deviation
+    names = [space.entries[place].name for place in places]
     return folder.save(column_traversals(by_system, deviation, names), "traversals", caption)
 
 
-def traversal(one: Encoded, row: int, entries: Sequence[Entry]) -> TableTraversal:
+def traversal(one: Encoded, row: int, places: Sequence[int]) -> TableTraversal:
     """Traversals from the code of one row, see :func:`~wiseale.figures.shown_codes.traversal_codes`."""
     mu = one.posterior.mu.numpy()
     sigma = one.posterior.scale.numpy() if one.model.stochastic else None
     units = widest_units(mu, MAX_UNITS)
     codes = torch.from_numpy(traversal_codes(mu, sigma, mu[row], units, _STEPS))
-    values = entries_of_codes(one, entries, codes.flatten(0, 1))
+    expected = one.model.decode(codes.flatten(0, 1)).expected.cpu()
+    values = one.codec.entry_units.inverse(expected).numpy()[:, places]
     return TableTraversal(tuple(f"z{unit + 1}" for unit in units), values.reshape(len(units), _STEPS, -1))
 
 
@@ -125,7 +130,7 @@ def _bars(meaning: str, levels: Levels) -> str:
 
 def _parts(one: Encoded) -> str:
     """How categories are shown where only numbers can be."""
-    return "; of a category, the probability of its most frequent levels" if any(column_levels(one)) else ""
+    return "; of a category, the probability of its most frequent levels" if any(one.codec.space.levels) else ""
 
 
 def _drawn(x: Table) -> str:

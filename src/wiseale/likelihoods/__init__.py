@@ -1,28 +1,23 @@
-"""p(x|z): what a decoder returns; one file per family, and ``table`` for columns of different kinds."""
+"""p(x|z): what a decoder returns; one file per likelihood, and ``table`` for columns of different kinds."""
 
-from wiseale.likelihoods.bernoulli import Bernoulli, BernoulliFamily
-from wiseale.likelihoods.family import (
-    Likelihood,
-    LikelihoodFamily,
-    cell_errors,
-    check_support,
-    mean_error,
-)
-from wiseale.likelihoods.gaussian import Gaussian, GaussianFamily, LearnedNoise
-from wiseale.likelihoods.table import LearnedTable, Table, TableFamily
+from wiseale.likelihoods.bernoulli import Bernoulli, BernoulliOutput, BernoulliSettings
+from wiseale.likelihoods.gaussian import FixedNoise, Gaussian, GaussianSettings, LearnedNoise
+from wiseale.likelihoods.likelihood import Likelihood, LikelihoodSettings, OutputLayer, mean_error
+from wiseale.likelihoods.mixed import Mixed, MixedOutput, TableSettings
 
 __all__ = [
     "Bernoulli",
-    "BernoulliFamily",
+    "BernoulliOutput",
+    "BernoulliSettings",
+    "FixedNoise",
     "Gaussian",
-    "GaussianFamily",
+    "GaussianSettings",
     "LearnedNoise",
-    "LearnedTable",
     "Likelihood",
-    "LikelihoodFamily",
-    "Table",
-    "TableFamily",
-    "cell_errors",
-    "check_support",
+    "LikelihoodSettings",
+    "Mixed",
+    "MixedOutput",
+    "OutputLayer",
+    "TableSettings",
     "mean_error",
 ]

@@ -9,11 +9,12 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from wiseale.config import Settings
+from wiseale.likelihoods.likelihood import Likelihood, LikelihoodSettings, OutputLayer
+from wiseale.spaces import Space
 
 
 @dataclass(frozen=True)
-class Bernoulli:
+class Bernoulli(Likelihood):
     """Independent Bernoulli entries with the given logits.
 
     >>> Bernoulli(torch.zeros(1, 3)).log_prob(torch.ones(1, 3))  # 3·log ½
@@ -27,8 +28,12 @@ class Bernoulli:
         """Probability of a one."""
         return self.logits.sigmoid()
 
+    def cell_log_prob(self, x: Tensor) -> Tensor:
+        """x·log p + (1−x)·log(1−p), from the logits without overflow."""
+        return -F.binary_cross_entropy_with_logits(self.logits, x, reduction="none")
+
     def log_prob(self, x: Tensor) -> Tensor:
-        """Σ x·log p + (1−x)·log(1−p), from the logits without overflow."""
+        """Σ x·log p + (1−x)·log(1−p)."""
         return -F.binary_cross_entropy_with_logits(self.logits, x, reduction="none").flatten(1).sum(1)
 
     def average_log_prob(self, x: Tensor) -> Tensor:
@@ -46,23 +51,23 @@ class Bernoulli:
 
 
 @dataclass(frozen=True)
-class BernoulliFamily(Settings):
+class BernoulliSettings(LikelihoodSettings):
     """Binary data, or numbers between 0 and 1: the decoder's output is the logits."""
 
     support: ClassVar[tuple[float, float]] = (0.0, 1.0)
     standardizes: ClassVar[bool] = False
 
-    def __call__(self, output: Tensor) -> Bernoulli:
+    def build(self, space: Space) -> BernoulliOutput:
+        """Nothing to learn."""
+        return BernoulliOutput()
+
+
+class BernoulliOutput(OutputLayer):
+    """Takes the decoder's output as logits."""
+
+    def forward(self, output: Tensor) -> Bernoulli:
         """The likelihood of a batch."""
         return Bernoulli(output)
-
-    def build(self, x_shape: tuple[int, ...]) -> BernoulliFamily:
-        """Nothing to learn."""
-        return self
-
-    def start_noise(self, residual: float) -> float:
-        """The variance given: a Bernoulli entry has no noise of its own to set."""
-        return residual
 
     def start_decoder(self, mean: Tensor, loadings: Tensor, x: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
         """Logits with the mean's log odds as bias; the weights are loadings / p(1 − p), times what suits the rows best.
@@ -71,6 +76,6 @@ class BernoulliFamily(Settings):
         """
         p = mean.clamp(0.01, 0.99)
         bias, weights = p.logit(), loadings / (p * (1 - p)).clamp_min(0.05)[:, None]
-        factors = [2.0**-k for k in range(5)]
-        worth = [float(Bernoulli(z @ weights.T * factor + bias).log_prob(x).mean()) for factor in factors]
-        return weights * factors[worth.index(max(worth))], bias
+        candidates = [weights * 2.0**-k for k in range(5)]
+        worth = [float(Bernoulli(z @ candidate.T + bias).log_prob(x).mean()) for candidate in candidates]
+        return candidates[worth.index(max(worth))], bias

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
-from wiseale.config import Settings, setting
-from wiseale.likelihoods.family import LikelihoodFamily, normal_like
+from wiseale.config import setting
+from wiseale.likelihoods.likelihood import Likelihood, LikelihoodSettings, OutputLayer, normal_like
 from wiseale.posterior import LOG_2PI
+from wiseale.spaces import Space
 
 
 @dataclass(frozen=True)
-class Gaussian:
+class Gaussian(Likelihood):
     """Independent Gaussian entries around the decoder's output.
 
     ``x_sigma`` is one standard deviation for all entries, or a tensor that broadcasts to x.
@@ -24,8 +25,18 @@ class Gaussian:
     tensor([-2.8379])
     """
 
-    mean: Tensor
+    output: Tensor
     x_sigma: float | Tensor
+
+    @property
+    def mean(self) -> Tensor:
+        """The decoder's output."""
+        return self.output
+
+    def cell_log_prob(self, x: Tensor) -> Tensor:
+        """−½ ((x − mean)/x_sigma)² − log x_sigma − ½ log 2π."""
+        sigma = torch.as_tensor(self.x_sigma, dtype=x.dtype, device=x.device)
+        return -self.surprise(x) - sigma.log() - 0.5 * LOG_2PI
 
     def log_prob(self, x: Tensor) -> Tensor:
         """−½ Σ ((x − mean)/x_sigma)² − Σ (log x_sigma + ½ log 2π)."""
@@ -59,11 +70,8 @@ class Gaussian:
 
 
 @dataclass(frozen=True)
-class GaussianFamily(Settings):
+class GaussianSettings(LikelihoodSettings):
     """Real data: the decoder's output is the mean."""
-
-    support: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
-    standardizes: ClassVar[bool] = True
 
     x_sigma: float | Literal["learned", "columns"] = setting(
         1.0,
@@ -73,35 +81,35 @@ class GaussianFamily(Settings):
     )
     x_sigma_min: float = setting(1e-3, "floor of a learned x_sigma", minimum=1e-15, maximum=1e15)
 
-    def __call__(self, output: Tensor) -> Gaussian:
-        """The likelihood of a batch, if the noise is fixed."""
-        assert isinstance(self.x_sigma, float)
+    def build(self, space: Space) -> OutputLayer:
+        """With the noise as given, or with its logarithm as a parameter."""
+        if isinstance(self.x_sigma, float):
+            return FixedNoise(self.x_sigma)
+        return LearnedNoise(space.x_shape if self.x_sigma == "columns" else (), self.x_sigma_min)
+
+
+class FixedNoise(OutputLayer):
+    """Takes the decoder's output as the mean; x_sigma is given."""
+
+    def __init__(self, x_sigma: float) -> None:
+        super().__init__()
+        self.x_sigma = x_sigma
+
+    def forward(self, output: Tensor) -> Gaussian:
+        """The likelihood of a batch."""
         return Gaussian(output, self.x_sigma)
 
-    def build(self, x_shape: tuple[int, ...]) -> LikelihoodFamily:
-        """The family itself, or a module with the logarithm of the noise as its parameter."""
-        if isinstance(self.x_sigma, float):
-            return self
-        return LearnedNoise(x_shape if self.x_sigma == "columns" else (), self.x_sigma_min)
-
     def start_noise(self, residual: float) -> float:
-        """The fixed variance."""
-        assert isinstance(self.x_sigma, float)
+        """The given variance."""
         return self.x_sigma**2
 
-    def start_decoder(self, mean: Tensor, loadings: Tensor, x: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
-        """The loadings and the mean."""
-        return loadings, mean
 
+class LearnedNoise(OutputLayer):
+    """Takes the decoder's output as the mean; x_sigma = exp(log_x_sigma) + x_sigma_min is learned.
 
-class LearnedNoise(nn.Module):
-    """A Gaussian family whose x_sigma = exp(log_x_sigma) + x_sigma_min is learned (Rybkin et al. 2021, σ-VAE).
-
-    With it the prior's weight keeps its meaning on data of any scale: at weight 1 AEVB's loss is a bound on −log p(x).
+    With it the prior's weight keeps its meaning on data of any scale (Rybkin et al. 2021, σ-VAE): at weight 1 AEVB's
+    loss is a bound on −log p(x).
     """
-
-    support: ClassVar[tuple[float, float]] = GaussianFamily.support
-    standardizes: ClassVar[bool] = True
 
     def __init__(self, shape: tuple[int, ...], x_sigma_min: float) -> None:
         super().__init__()
@@ -117,17 +125,9 @@ class LearnedNoise(nn.Module):
         """The likelihood of a batch."""
         return Gaussian(output, self.x_sigma)
 
-    def build(self, x_shape: tuple[int, ...]) -> LearnedNoise:
-        """It is built already."""
-        return self
-
     @torch.no_grad()
     def start_noise(self, residual: float) -> float:
         """Set every x_sigma to the residuals' standard deviation."""
         above = max(math.sqrt(residual) - self.x_sigma_min, 0.1 * self.x_sigma_min)
         self.log_x_sigma.fill_(math.log(above))
         return float(self.x_sigma.square().mean())
-
-    def start_decoder(self, mean: Tensor, loadings: Tensor, x: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
-        """The loadings and the mean."""
-        return loadings, mean

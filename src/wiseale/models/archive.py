@@ -12,7 +12,6 @@ from pathlib import Path
 
 from wiseale.data.source import split_path
 from wiseale.data.stream import open_rows
-from wiseale.data.tables.schema import Unseen
 from wiseale.errors import DataError, WiseAleError
 from wiseale.models.files import embed
 from wiseale.models.inference import Codec, open_codec
@@ -20,6 +19,7 @@ from wiseale.models.model_file import model_digest, model_directory
 from wiseale.platform.atomic_files import clear_leftovers, write_text
 from wiseale.platform.json_files import parse_table, read_text, record, to_json
 from wiseale.processes.engines import Ending, Engine, Stop, run_all
+from wiseale.spaces.columns import Unseen
 
 _REQUEST = "archive.json"
 _STOP_SECONDS = 0.5
@@ -150,9 +150,7 @@ def embed_shard(shard: Shard, stop: Stop, request: Request) -> Ending:
 
 def _embed(shard: Shard, request: Request, stop: Stop) -> int:
     codec = _load(request.model, request.model_sha256)
-    settings = codec.model_config
-    table = settings.table if codec.model.table is not None else None
-    rows = open_rows(shard.data, columns=settings.columns, table=table, unseen=request.unseen)
+    rows = open_rows(shard.data, space=codec.space, unseen=request.unseen)
     asked = [time.monotonic()]
 
     def end_if_stopped(done: int, total: int | None) -> None:

@@ -105,7 +105,7 @@ def _header(name: str, objective: str, known: Provenance, onnx: Exported | None)
 
 
 def _rows(model_config: ModelConfig) -> str:
-    shape = model_config.x_shape
+    shape = model_config.space.x_shape
     if len(shape) == 1:
         return f"rows of {shape[0]} number{'s' * (shape[0] > 1)}"
     return f"{'signals' if len(shape) == 2 else 'images'} of shape {shape}"
@@ -125,9 +125,11 @@ def _model_facts(model_config: ModelConfig) -> dict[str, str]:
         "likelihood": f"`{model_config.likelihood}`",
         "codes": f"{model_config.latent_dim}, {'with' if model_config.stochastic else 'without'} standard deviations",
         "prior": "its own, kept with the model" if own_prior else "N(0, I)",
-        "input": f"{_rows(model_config)}; {readings[model_config.reading]}",
-        **({"columns": ", ".join(f"`{column}`" for column in model_config.columns)} if model_config.columns else {}),
-        "units": "standardised inside the model" if model_config.standardized else "not standardised",
+        "input": f"{_rows(model_config)}; {readings[model_config.space.reading]}",
+        **(
+            {"columns": ", ".join(f"`{name}`" for name in model_config.space.names)} if model_config.space.names else {}
+        ),
+        "units": "not standardised" if model_config.space.scaling == "none" else "standardised inside the model",
     }
 
 
@@ -160,7 +162,7 @@ def _evaluation(known: Provenance) -> str:
 
 
 def _onnx_usage(model_config: ModelConfig, onnx: Exported) -> str:
-    shape = ", ".join(["n", *map(str, model_config.x_shape)])
+    shape = ", ".join(["n", *map(str, model_config.space.x_shape)])
     named = ", ".join(onnx.outputs)
     return f"""ONNX operator set {onnx.opset}; checked in onnxruntime when exported: largest error of the encoder
 {onnx.encoder_error:.1e}, of the decoder {onnx.decoder_error:.1e}. Any batch size.

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from wiseale.divergences import log_aggregate
-from wiseale.likelihoods import LikelihoodFamily
+from wiseale.likelihoods import LikelihoodSettings
 from wiseale.networks.model import Model
 from wiseale.objectives.terms import Objective, WeightedObjective
 from wiseale.posterior import Posterior
@@ -94,7 +94,7 @@ def code_use_of(model: Model, x: Tensor, seed: int) -> CodeUse:
 
 
 def collapse_message(
-    use: CodeUse, objective: Objective, likelihood: LikelihoodFamily, spell: Callable[[str], str] = str
+    use: CodeUse, objective: Objective, likelihood: LikelihoodSettings, spell: Callable[[str], str] = str
 ) -> str | None:
     """One line that says that a model has collapsed and what to try; None where it has not.
 

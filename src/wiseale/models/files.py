@@ -14,12 +14,12 @@ from wiseale.data.array_output import ArrayOutput, Field
 from wiseale.data.dataset import Array
 from wiseale.data.source import file_reader, split_path
 from wiseale.data.stream import CellStream, RowStream, cell_stream, open_rows, said_unseen
-from wiseale.data.tables.columns import counted_names
-from wiseale.data.tables.schema import Column, TableSchema, Unseen
 from wiseale.data.tables.table import TableFile
 from wiseale.errors import DataError
 from wiseale.models import imputation
 from wiseale.models.inference import Codec
+from wiseale.spaces import Column, NumbersSpace, TableSpace
+from wiseale.spaces.columns import Unseen
 
 Progress = Callable[[int, int | None], None]
 
@@ -41,8 +41,8 @@ def embed(
         for block in rows.blocks():
             for part in codec.blocks(len(block)):
                 codes = codec.encode(block[part], error=error)
-                wanted = (codes.mu, codes.sigma if sigma else None, codes.error)
-                output.write(*(values for values in wanted if values is not None))
+                arrays = (codes.mu, codes.sigma if sigma else None, codes.error)
+                output.write(*(values for values in arrays if values is not None))
             progress(output.rows, rows.n)
     return output.rows
 
@@ -55,21 +55,16 @@ def open_cells(codec: Codec, spec: str, unseen: Unseen | None = None) -> CellStr
     reader = file_reader(path, settings)
     if not isinstance(reader, TableFile):
         raise DataError(f"{path.name} is not a .csv or .parquet table: only those have missing cells to fill")
-    made_of = codec.model_config
-    if len(made_of.x_shape) != 1:
-        raise DataError(f"the model takes rows of shape {made_of.x_shape}, not tables")
-    table = made_of.table
-    if table is None:
-        names = made_of.columns or counted_names(made_of.x_shape[0])
-        table = TableSchema(tuple(Column(name, "number") for name in names))
-    return cell_stream(reader, path, table, unseen or said_unseen(settings))
+    if not isinstance(codec.space, TableSpace):
+        raise DataError(f"the model takes rows of shape {codec.space.x_shape}, not tables")
+    return cell_stream(reader, path, codec.space, unseen or said_unseen(settings))
 
 
 def open_codes(codec: Codec, spec: str) -> RowStream:
     """Codes in a file: those :func:`embed` wrote, or numbers alone."""
     d_z = codec.model.latent_dim
     try:
-        rows = open_rows(spec, columns=code_names(d_z), array="codes")
+        rows = open_rows(spec, space=NumbersSpace((d_z,), columns=tuple(map(Column, code_names(d_z)))), array="codes")
     except DataError as named:
         try:  # a table of numbers under other names, or none
             rows = open_rows(spec)
@@ -99,13 +94,13 @@ def sample(codec: Codec, n: int, out: Path, *, seed: int = 0, noise: bool = Fals
 
 
 def _write_x(codec: Codec, blocks: Iterable[Array], out: Path, n: int | None, progress: Progress) -> int:
-    shape = codec.model.x_shape
-    table = codec.model_config.table
-    columns = codec.model_config.columns or tuple(f"x{k}" for k in range(shape[0]))
-    fields = [Field("x", shape, codec.dtype, columns)] if table is None else _fields(table)
-    with ArrayOutput(out, fields) as output:
+    space = codec.space
+    cells = space.columns if space.missing or (isinstance(space, TableSpace) and space.frame) else ()
+    names = space.names or tuple(f"x{k}" for k in range(space.x_shape[0]))
+    fields = [Field(column.name, (), np.dtype(object), (column.name,)) for column in cells]
+    with ArrayOutput(out, fields or [Field("x", space.x_shape, codec.dtype, names)]) as output:
         for block in blocks:
-            output.write(*([block] if table is None else _cells(table, block)))
+            output.write(*(_cells(cells, block) if cells else [block]))
             progress(output.rows, n)
     return output.rows
 
@@ -115,21 +110,21 @@ def impute(codec: Codec, cells: CellStream, out: Path, *, progress: Progress) ->
 
     A text table is written as it is: separator, decimal mark and header.
     """
-    chosen, filled = cells.chosen, 0
-    names = [chosen.names[i] or str(i + 1) for i in range(len(chosen.names))]
-    places = {i: k for k, i in enumerate(chosen.features)} | {i: k for k, i in enumerate(chosen.labels)}
-    fields = [Field(name, (), np.dtype(object), (chosen.names[i],)) for i, name in enumerate(names)]
+    selection, filled = cells.chosen, 0
+    names = [selection.names[i] or str(i + 1) for i in range(len(selection.names))]
+    places = {i: k for k, i in enumerate(selection.features)} | {i: k for k, i in enumerate(selection.labels)}
+    fields = [Field(name, (), np.dtype(object), (selection.names[i],)) for i, name in enumerate(names)]
     with ArrayOutput(out, fields, cells.form) as output:
         for block, raw in cells.blocks():
             parts = [imputation.impute(codec, block.values[part]) for part in codec.blocks(len(raw))]
-            answers = _cells(cells.table, np.concatenate(parts))
+            answers = _cells(cells.space.written, np.concatenate(parts))
             columns = []
             for i in range(len(names)):
-                if i in chosen.labels:
+                if i in selection.labels:
                     columns.append(_objects(raw.labels[places[i]]))
                     continue
                 written, gone = raw.columns[places[i]], np.isnan(block.values[:, places[i]])
-                column = _objects(written.shown_values(cells.table.columns[places[i]].has_levels))
+                column = _objects(written.shown_values(cells.space.written[places[i]].has_levels))
                 column[gone] = answers[places[i]][gone]
                 filled += int(gone.sum())
                 columns.append(column)
@@ -138,20 +133,15 @@ def impute(codec: Codec, cells: CellStream, out: Path, *, progress: Progress) ->
     return filled
 
 
-def _fields(table: TableSchema) -> list[Field]:
-    """One column of Python values for each of the table's."""
-    return [Field(column.name, (), np.dtype(object), (column.name,)) for column in table.columns]
-
-
-def _cells(table: TableSchema, x: Array) -> list[Array]:
-    """Numbers (n, C) as the table's own values, column by column; whole numbers as integers."""
-    columns: list[Array] = []
-    for i, column in enumerate(table.columns):
+def _cells(columns: Sequence[Column], x: Array) -> list[Array]:
+    """Numbers (n, C) as the columns' own values; whole numbers as integers."""
+    cells: list[Array] = []
+    for i, column in enumerate(columns):
         values = column.decode(np.asarray(x[:, i], np.float64))
         whole = not values.dtype.hasobject and bool(np.all(values == np.round(values.astype(np.float64))))
         rounded = whole and (column.whole or column.has_levels or column.kind != "number")
-        columns.append(_objects([int(value) for value in values] if rounded else values.tolist()))
-    return columns
+        cells.append(_objects([int(value) for value in values] if rounded else values.tolist()))
+    return cells
 
 
 def _objects(values: Sequence[Any]) -> npt.NDArray[np.object_]:

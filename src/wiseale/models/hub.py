@@ -38,10 +38,10 @@ def download(place: str) -> Path:
 
     A full commit hash that is in the cache already needs no network.
     """
-    found = _PLACE.fullmatch(place.removeprefix(HUB).rstrip("/"))
-    if found is None:
+    match = _PLACE.fullmatch(place.removeprefix(HUB).rstrip("/"))
+    if match is None:
         raise ModelFileError(f"{place!r} is not of the form hf://owner/name or hf://owner/name@revision")
-    repo, revision = found["repo"], found["revision"] or "main"
+    repo, revision = match["repo"], match["revision"] or "main"
     api = _api()
     with _in_one_line(place):
         commit = revision if re.fullmatch("[0-9a-f]{40}", revision) else api.model_info(repo, revision=revision).sha

@@ -27,28 +27,27 @@ def impute(codec: Codec, stored: Array) -> Numbers:
     """
     x = codec.read(stored)
     network = codec.network
-    if network.table is None:
+    if not codec.space.missing:
         return _fill(codec, stored, _by_rounds(network, x))
     z, weights = _weighted_codes(network, x)
-    expected = torch.zeros(len(x), network.table.layout.size, dtype=x.dtype, device=x.device)
+    expected = torch.zeros(len(x), *codec.space.output_shape, dtype=x.dtype, device=x.device)
     for k in range(z.shape[1]):
-        output = network.decode_output(z[:, k])
-        expected += weights[:, k, None] * network.table.expectation(output)
-    return _fill(codec, stored, network.table.cells(expected))
+        expected += weights[:, k, None] * network.decode(z[:, k]).expected
+    return _fill(codec, stored, network.likelihood.cells(expected))
 
 
 @torch.inference_mode()
 def draw(codec: Codec, stored: Array, n_draws: int, seed: int, block: int = 0) -> list[Numbers]:
-    """``n_draws`` times the rows with their missing cells drawn from p(missing|observed), for multiple imputation."""
+    """``n_draws`` times the rows with their missing cells tables from p(missing|observed), for multiple imputation."""
     x = codec.read(stored)
     z, weights = _weighted_codes(codec.network, x)
-    drawn = []
+    tables = []
     for number in range(n_draws):
         draws = generator(seed, "sample", block, number)
-        chosen = torch.multinomial(weights.cpu(), 1, generator=draws)[:, 0].to(z.device)
-        likelihood = codec.network.decode(z[torch.arange(len(z), device=z.device), chosen])
-        drawn.append(_fill(codec, stored, likelihood.sample(draws)))
-    return drawn
+        index = torch.multinomial(weights.cpu(), 1, generator=draws)[:, 0].to(z.device)
+        likelihood = codec.network.decode(z[torch.arange(len(z), device=z.device), index])
+        tables.append(_fill(codec, stored, likelihood.sample(draws)))
+    return tables
 
 
 def _weighted_codes(network: Model, x: Tensor) -> tuple[Tensor, Tensor]:
@@ -83,5 +82,5 @@ def _by_rounds(network: Model, x: Tensor) -> Tensor:
 
 def _fill(codec: Codec, stored: Array, x: Tensor) -> Numbers:
     """The stored rows with x, in the user's units, where they are NaN."""
-    found = codec.in_user_units(x).numpy()
-    return np.where(np.isnan(np.asarray(stored, np.float64)), found, stored).astype(np.float64)
+    answers = codec.in_user_units(x).numpy()
+    return np.where(np.isnan(np.asarray(stored, np.float64)), answers, stored).astype(np.float64)

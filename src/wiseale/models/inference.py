@@ -13,16 +13,19 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from wiseale.data.dataset import Array, Reading
-from wiseale.data.reading import interpret
+from wiseale import config
+from wiseale.data.dataset import Array
 from wiseale.divergences import kl_posterior_prior
-from wiseale.errors import DataError, RunError
-from wiseale.likelihoods import cell_errors, check_support, mean_error
+from wiseale.errors import RunError
+from wiseale.likelihoods import LikelihoodSettings, mean_error
 from wiseale.models.model_file import ModelConfig, load_model
 from wiseale.networks.model import Model
 from wiseale.objectives.terms import Objective
 from wiseale.posterior import Posterior
 from wiseale.randomness import generator, standard_normal
+from wiseale.spaces import Reading, Space
+from wiseale.spaces.reading import as_x
+from wiseale.spaces.units import Units
 
 Numbers = npt.NDArray[np.floating]
 
@@ -39,7 +42,7 @@ class Codes:
     """Posterior means (n, d_z); standard deviations, None for a deterministic encoder; errors (n,) where asked for.
 
     An error is the mean over the observed entries of x of (x − x_hat)², from z = mu and in standardised units, so that
-    every column counts alike; for the entries of categories and counts see :meth:`wiseale.likelihoods.Table.errors`.
+    every column counts alike; for the entries of categories and counts see :meth:`wiseale.likelihoods.Mixed.errors`.
     """
 
     mu: Numbers
@@ -75,6 +78,16 @@ class Codec:
     def __reduce__(self) -> tuple[type[Codec], tuple[Model, ModelConfig]]:
         return type(self), (self.model, self.model_config)
 
+    @property
+    def space(self) -> Space:
+        """What one row is."""
+        return self.model_config.space
+
+    @property
+    def entry_units(self) -> Units:
+        """From the user's units to the network's, for the entries of the decoder's output."""
+        return self.space.entry_units(self.model.units)
+
     def blocks(self, n: int) -> Iterator[slice]:
         """Slices of n rows, each small enough to be computed at once."""
         size = max(1, min(_BLOCK_ROWS, _BLOCK_ENTRIES // math.prod(self.model.x_shape)))
@@ -83,7 +96,7 @@ class Codec:
 
     def read(self, stored: Array, reading: Reading | None = None) -> Tensor:
         """Stored rows as x in the network's units, on its device; read as the model's data was, or as given."""
-        x: Tensor = self.model.units(as_x(stored, reading or self.model_config.reading))
+        x: Tensor = self.model.units(as_x(stored, reading or self.space.reading))
         return x.to(self._device, self._torch_dtype)
 
     @torch.no_grad()
@@ -103,14 +116,14 @@ class Codec:
         sigma = None if posterior.sigma is None else posterior.sigma.cpu().numpy()
         errors = None
         if error:
-            errors = mean_error(cell_errors(self.network.decode(posterior.mu), x)).cpu().numpy()
+            errors = mean_error(self.network.decode(posterior.mu).errors(x)).cpu().numpy()
         return Codes(posterior.mu.cpu().numpy(), sigma, errors)
 
     @torch.inference_mode()
     def cell_errors(self, stored: Array) -> Numbers:
         """The error of every entry of x, ``(n, *x_shape)``, from z = mu; NaN where a cell is missing."""
         x = self.read(stored)
-        errors: Numbers = cell_errors(self.network.decode(self.posterior(x).mu), x).cpu().numpy()
+        errors: Numbers = self.network.decode(self.posterior(x).mu).errors(x).cpu().numpy()
         return errors
 
     @torch.inference_mode()
@@ -131,15 +144,9 @@ class Codec:
 
     @torch.inference_mode()
     def expected(self, z: Array) -> Numbers:
-        """As :meth:`decode`, but for a table with kinds one number per entry of its layout, (n, W).
-
-        A category has the probability of each level instead of the likeliest one.
-        """
-        table = self.network.table
-        if table is None:
-            return self.decode(z)
-        entries = table.expectation(self.network.decode_output(self._tensor(z))).cpu()
-        result: Numbers = self.model.entry_units.inverse(entries).numpy().astype(self.dtype, copy=False)
+        """As :meth:`decode`, but one number per entry of the decoder's output: of a category the p of each level."""
+        entries = self.network.decode(self._tensor(z)).expected.cpu()
+        result: Numbers = self.entry_units.inverse(entries).numpy().astype(self.dtype, copy=False)
         return result
 
     @torch.inference_mode()
@@ -150,13 +157,14 @@ class Codec:
         their number matters.
         """
         x = self.read(stored)
-        check_support(self.model.family, float(x.min()), float(x.max()))
+        likelihood: LikelihoodSettings = config.build("likelihood", self.model_config.likelihood)
+        likelihood.check_support(float(x.min()), float(x.max()))
         posterior = self.posterior(x)
         half = standard_normal((SCORE_DRAWS // 2, self.model.latent_dim), 0, "evaluate").to(x)
         log_likelihood = torch.zeros(len(x), dtype=x.dtype, device=x.device)
         for epsilon in torch.cat([half, -half]):
-            likelihood = self.network.decode(posterior.sample(epsilon.expand(len(x), -1)))
-            log_likelihood += likelihood.log_prob(x)
+            z = posterior.sample(epsilon.expand(len(x), -1))
+            log_likelihood += self.network.decode(z).log_prob(x)
         log_jacobian = self.model.units.log_jacobian(x).to(log_likelihood)
         return (log_likelihood / SCORE_DRAWS - kl_posterior_prior(posterior) + log_jacobian).cpu().numpy()
 
@@ -166,16 +174,16 @@ class Codec:
         for block, start in enumerate(range(0, n, _DRAWN_ROWS)):
             z = draw_prior(self.model, _DRAWN_ROWS, generator(seed, "sample", block, 0))
             for part in self.blocks(len(z)):
-                asked = n - start - part.start
-                if asked <= 0:
+                left = n - start - part.start
+                if left <= 0:
                     break
                 # Noise is drawn for the whole part: fewer draws of a generator are not the first of more.
-                codes = z[part] if noise else z[part][:asked]
+                codes = z[part] if noise else z[part][:left]
                 likelihood = self.network.decode(self._tensor(codes.numpy()))
-                drawn = likelihood.mean
+                x = likelihood.mean
                 if noise:
-                    drawn = likelihood.sample(generator(seed, "sample", block, 1 + part.start))[:asked]
-                yield self._write(drawn)
+                    x = likelihood.sample(generator(seed, "sample", block, 1 + part.start))[:left]
+                yield self._write(x)
 
     def _tensor(self, values: Array) -> Tensor:
         return torch.from_numpy(np.array(values, self.dtype)).to(self._device)
@@ -184,18 +192,6 @@ class Codec:
         """x in the user's units, in :attr:`dtype`."""
         result: Numbers = self.in_user_units(x).numpy().astype(self.dtype, copy=False)
         return result
-
-
-def as_x(stored: Array, reading: Reading) -> Tensor:
-    """Rows as a model reads them; for a model of 8-bit images, floats must already be divided by 255."""
-    if reading == "dynamic":
-        reading = "threshold"  # dynamic binarisation is for training: after it, an image has one code
-    if reading == "values" or stored.dtype == np.uint8:
-        return interpret(stored, reading)
-    if stored.size and not (stored.min() >= 0 and stored.max() <= 1):
-        raise DataError("the model reads 8-bit images: give uint8 from 0 to 255, or numbers from 0 to 1")
-    x = interpret(stored, "values")
-    return (x >= 128 / 255).float() if reading == "threshold" else x
 
 
 def draw_prior(model: Model, n: int, draws: torch.Generator) -> Tensor:

@@ -3,36 +3,33 @@
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from wiseale import config, registry
-from wiseale.data.dataset import Reading
-from wiseale.data.tables.schema import TableSchema
+from wiseale import config
 from wiseale.errors import ModelFileError, WiseAleError
 from wiseale.models.tensor_files import TensorHeader, header_of, misfit, read_header, read_tensors, write_tensors
-from wiseale.networks.model import GenericNetwork, Model, Standardizer, seeded
+from wiseale.networks.model import Model, seeded
 from wiseale.objectives import make_objective
 from wiseale.platform.atomic_files import MANIFEST, read_manifest, verify_file, write_directory
 from wiseale.platform.json_files import parse_table, read_text, record, to_json
 from wiseale.platform.machine import require_memory
+from wiseale.spaces import Space, read_space
 
-FORMAT, VERSION = "wiseale model", 3
-"""Version 1 had no linear path beside the network; it is read as ``start=none``. Version 2 had no kinds of columns."""
+FORMAT, VERSION = "wiseale model", 1
 
 WEIGHTS, CONFIG, CARD = "model.safetensors", "config.json", "README.md"
 CARD_MARK = "library_name: wiseale"
 """The second line of a model card."""
 
-_UNITS = ("units.mean", "units.scale")
 _MAX_CONFIG_BYTES = 16 << 20
 _MAX_SPEC = 10_000  # characters of a network's, likelihood's or objective's settings
-_MAX_ENTRIES = 1 << 31  # of x, and of a code
+_MAX_CODES = 1 << 31
 
 
 @dataclass(frozen=True)
@@ -40,50 +37,39 @@ class ModelConfig:
     """The settings a model is built from; specs are complete, so that changed defaults do not change saved models.
 
     Attributes:
-        standardized: whether the model holds the mean and scale of its data.
-        stochastic: whether its encoder is stochastic.
-        reading: how stored numbers become x.
-        columns: names of a table's features, in order; empty where they have none.
+        space: what one row is.
         data_fingerprint: of what it was trained on; empty where that is not known.
-        table: kinds of a table's columns, where they are not numbers alone.
     """
 
     network: str
     likelihood: str
     objective: str
-    x_shape: tuple[int, ...]
+    space: Space
     latent_dim: int
-    standardized: bool = False
-    stochastic: bool = True
-    reading: Reading = "values"
-    columns: tuple[str, ...] = ()
     data_fingerprint: str = ""
-    table: TableSchema | None = None
+
+    @property
+    def stochastic(self) -> bool:
+        """Whether the encoder is stochastic."""
+        return make_objective(self.objective).stochastic
 
     def build(self) -> Model:
         """The model with fresh weights."""
-        network = config.build("network", self.network)
-        family = config.build("likelihood", self.likelihood)
-        model = Model(network, self.x_shape, self.latent_dim, family, self.stochastic)
-        if self.standardized:
-            # Placeholders: the true shapes are only known to the weights.
-            model.units = Standardizer(torch.zeros(()), torch.ones(()))
-        return model
+        network, likelihood = config.build("network", self.network), config.build("likelihood", self.likelihood)
+        return Model(network, self.space, self.latent_dim, likelihood, self.stochastic)
 
     def check(self) -> None:
         """ValueError where a value is of the right type and yet impossible."""
         for name in ("network", "likelihood", "objective"):
             if len(getattr(self, name)) > _MAX_SPEC:
                 raise ValueError(f"{name} is too long")
-        shape = self.x_shape
-        if not 1 <= len(shape) <= 3 or min(shape) < 1 or math.prod(shape) > _MAX_ENTRIES:
-            raise ValueError(f"x_shape {list(shape[:4])} is impossible")
-        if not 1 <= self.latent_dim <= _MAX_ENTRIES:
+        if not 1 <= self.latent_dim <= _MAX_CODES:
             raise ValueError(f"latent_dim {self.latent_dim} is impossible")
-        if self.columns and shape != (len(self.columns),):
-            raise ValueError(f"it names {len(self.columns)} columns for x_shape {list(shape)}")
-        if self.table is not None and shape != (len(self.table.columns),):
-            raise ValueError(f"it has kinds of {len(self.table.columns)} columns for x_shape {list(shape)}")
+
+    def to_values(self) -> dict[str, Any]:
+        """As JSON holds it."""
+        values = {item.name: getattr(self, item.name) for item in fields(self)}
+        return {"format": FORMAT, "version": VERSION, **values, "space": self.space.to_values()}
 
     def headers(self) -> dict[str, TensorHeader]:
         """Names, types and shapes of the model's tensors, found without taking memory for them."""
@@ -104,7 +90,7 @@ class ModelConfig:
         objective = make_objective(self.objective)
         if not objective.own_prior:
             return None
-        prior = objective.build(model.seen_shape, self.latent_dim)
+        prior = objective.build(self.space, self.latent_dim)
         assert isinstance(prior, nn.Module)
         return prior
 
@@ -131,8 +117,7 @@ def save_model(
         if fill_further is not None:
             fill_further(temporary)
         write_tensors(temporary / WEIGHTS, state)
-        settings = {"format": FORMAT, "version": VERSION, **asdict(model_config)}
-        (temporary / CONFIG).write_text(to_json(settings), encoding="utf-8")
+        (temporary / CONFIG).write_text(to_json(model_config.to_values()), encoding="utf-8")
 
     write_directory(directory, fill, beside)
 
@@ -189,34 +174,19 @@ def load_model(path: Path, sha256: str | None = None) -> tuple[Model, ModelConfi
         for name in sums:
             verify_file(directory, name, sums)
         given = read_header(directory / WEIGHTS)
-        problem = misfit(*({name: h for name, h in of.items() if name not in _UNITS} for of in (given, wanted)))
-        if problem or (problem := _units_misfit(given, wanted, model_config.x_shape)):
+        if problem := misfit(given, wanted):
             raise ModelFileError(f"{directory}: the weights do not fit the network in config.json: {problem}")
         with seeded(0):
             model = model_config.build()
             model.prior = model_config.build_prior(model)
         state = read_tensors(directory / WEIGHTS)
         _refuse_useless(directory / WEIGHTS, state)
-        if model_config.standardized:
-            model.units = Standardizer(*(state[name] for name in _UNITS))
         model.load_state_dict(state)
     except ModelFileError:
         raise
     except WiseAleError as error:
         raise ModelFileError(f"{directory / CONFIG}: {error}") from None
     return model.eval(), model_config
-
-
-def _units_misfit(
-    given: Mapping[str, TensorHeader], wanted: Mapping[str, TensorHeader], x_shape: tuple[int, ...]
-) -> str | None:
-    """Mean and scale are kept exactly where the model is standardised, each for all entries of x or for every one."""
-    for name in _UNITS:
-        if (name in given) != (name in wanted):
-            return f"{name} is {'missing' if name in wanted else 'not expected'}"
-        if name in given and (given[name].shape not in ((), x_shape) or not given[name].is_float):
-            return f"{name} has the shape {list(given[name].shape)} where [] or {list(x_shape)} is expected"
-    return None
 
 
 def _refuse_useless(path: Path, state: Mapping[str, Tensor]) -> None:
@@ -229,7 +199,7 @@ def _refuse_useless(path: Path, state: Mapping[str, Tensor]) -> None:
 
 
 def read_config(path: Path) -> ModelConfig:
-    """The settings in a model's config.json, of this version or an earlier one."""
+    """The settings in a model's config.json."""
     try:
         settings = parse_table(read_text(path, _MAX_CONFIG_BYTES))
         kind, version = settings.pop("format"), settings.pop("version")
@@ -237,25 +207,13 @@ def read_config(path: Path) -> ModelConfig:
         raise ModelFileError(f"{path} does not describe a wiseale model") from None
     if kind != FORMAT:
         raise ModelFileError(f"{path} describes a {str(kind)[:40]!r}, not a {FORMAT!r}")
-    if type(version) is not int or version not in range(1, VERSION + 1):
-        known = f"this wiseale reads versions 1 to {VERSION}: upgrade wiseale"
-        raise ModelFileError(f"{path} has version {str(version)[:40]}, {known}")
-    if version == 1 and isinstance(network := settings.get("network"), str):
-        settings["network"] = _without_linear_path(network)
+    if type(version) is not int or version != VERSION:
+        raise ModelFileError(
+            f"{path} has version {str(version)[:40]}, this wiseale reads version {VERSION}: upgrade it"
+        )
     try:
-        table = settings.pop("table", None)
-        model_config = record(ModelConfig, settings)
-        if table is not None:
-            model_config = replace(model_config, table=TableSchema.from_values(table))
+        model_config = record(ModelConfig, {**settings, "space": read_space(settings.get("space"))})
         model_config.check()
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+    except (ValueError, TypeError) as error:
         raise ModelFileError(f"{path} does not follow the schema of version {version}: {error}") from None
     return model_config
-
-
-def _without_linear_path(network: str) -> str:
-    """The spec of a network of version 1, which has none."""
-    name = network.partition(":")[0]
-    if name in registry.names("network") and issubclass(registry.lookup("network", name), GenericNetwork):
-        return f"{network},start=none" if ":" in network else f"{network}:start=none"
-    return network

@@ -19,8 +19,9 @@ from torch import Tensor, nn
 from wiseale.errors import ConfigError, ModelFileError
 from wiseale.models.inference import Codec
 from wiseale.models.model_file import refuse_to_replace
-from wiseale.networks.model import IdentityStandardizer, Model, Standardizer
+from wiseale.networks.model import Model
 from wiseale.platform.atomic_files import write_directory
+from wiseale.spaces.units import Affine, Units
 
 OPSET = 18
 TOLERANCE = 1e-5
@@ -52,7 +53,7 @@ def export_onnx(codec: Codec, directory: Path) -> Exported:
     has no sigma. The directory appears only if both agree with the model.
     """
     require_extra()
-    if codec.model.table is not None:
+    if codec.space.missing:
         raise ModelFileError("ONNX holds no levels and missing cells of tables: use --format model")
     refuse_to_replace(directory, ("encoder.onnx", "decoder.onnx"))
     model = copy.deepcopy(codec.model).cpu().eval()
@@ -77,14 +78,14 @@ def require_extra() -> None:
         raise ConfigError(f"ONNX export needs {' and '.join(missing)}: pip install 'wiseale[onnx]'")
 
 
-class _Float32Standardizer(nn.Module):
-    """Standardisation in float32: the mean in two parts, so that a large offset is subtracted without loss."""
+class _Float32Units(nn.Module):
+    """Affine units in float32: the mean in two parts, so that a large offset is subtracted without loss."""
 
     high: Tensor
     low: Tensor
     scale: Tensor
 
-    def __init__(self, units: Standardizer) -> None:
+    def __init__(self, units: Affine) -> None:
         super().__init__()
         high = units.mean.float()
         self.register_buffer("high", high)
@@ -98,8 +99,8 @@ class _Float32Standardizer(nn.Module):
         return x * self.scale + self.low + self.high
 
 
-def _float32_units(units: Standardizer) -> IdentityStandardizer | _Float32Standardizer:
-    return units if isinstance(units, IdentityStandardizer) else _Float32Standardizer(units)
+def _float32_units(units: Units) -> Units | _Float32Units:
+    return _Float32Units(units) if isinstance(units, Affine) else units
 
 
 class _Encoder(nn.Module):
@@ -149,26 +150,26 @@ def _verify(model: Model, encoder: Path, decoder: Path) -> tuple[float, float]:
     for size in BATCHES:
         x = units.inverse(torch.randn(size, *model.x_shape, generator=draws)).float()
         posterior = exact.encode(units(x.double()))
-        found = run_encoder.run(None, {"x": x.numpy()})
-        wanted = [part for part in (posterior.mu, posterior.sigma) if part is not None]
-        encoder_error = max(encoder_error, *(_error(f, w.numpy()) for f, w in zip(found, wanted, strict=True)))
+        answers = run_encoder.run(None, {"x": x.numpy()})
+        expected = [part for part in (posterior.mu, posterior.sigma) if part is not None]
+        encoder_error = max(encoder_error, *(_error(a, e.numpy()) for a, e in zip(answers, expected, strict=True)))
 
         z = torch.randn(size, model.latent_dim, generator=draws)
         x_hat = exact.decode(z.double()).mean
-        (found_x,) = run_decoder.run(None, {"z": z.numpy()})
-        decoder_error = max(decoder_error, _error(units(torch.from_numpy(found_x).double()).numpy(), x_hat.numpy()))
+        (answer,) = run_decoder.run(None, {"z": z.numpy()})
+        decoder_error = max(decoder_error, _error(units(torch.from_numpy(answer).double()).numpy(), x_hat.numpy()))
     # In the user's units x_hat is rounded to float32 beside its mean: this rounding is not an error of the file.
-    rounding = float((units.mean.abs() / units.scale).max()) * 2.0**-23
+    rounding = float((units.mean.abs() / units.scale).max()) * 2.0**-23 if isinstance(units, Affine) else 0.0
     for what, error, allowed in (("encoder", encoder_error, 0.0), ("decoder", decoder_error, rounding)):
         if not error <= TOLERANCE + allowed:
             raise ModelFileError(f"the ONNX {what} is off by {error:.2g}, more than {TOLERANCE:g}: nothing was written")
     return encoder_error, decoder_error
 
 
-def _error(found: np.ndarray[Any, Any], wanted: np.ndarray[Any, Any]) -> float:
-    if found.shape != wanted.shape:
-        raise ModelFileError(f"the ONNX file returns the shape {found.shape} where {wanted.shape} is expected")
-    return float((np.abs(found - wanted) / np.maximum(1, np.abs(wanted))).max())
+def _error(answers: np.ndarray[Any, Any], expected: np.ndarray[Any, Any]) -> float:
+    if answers.shape != expected.shape:
+        raise ModelFileError(f"the ONNX file returns the shape {answers.shape} where {expected.shape} is expected")
+    return float((np.abs(answers - expected) / np.maximum(1, np.abs(expected))).max())
 
 
 def _session(path: Path) -> Any:

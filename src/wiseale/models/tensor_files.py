@@ -78,13 +78,13 @@ def read_header(path: Path) -> dict[str, TensorHeader]:
             header = parse_table(file.read(length).decode("utf-8"))
             size = os.fstat(file.fileno()).st_size
         header.pop("__metadata__", None)
-        found = {name: _entry(values) for name, values in header.items()}
+        headers = {name: _entry(values) for name, values in header.items()}
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ModelFileError(f"{path} cannot be read: not a safetensors file ({error})") from None
-    expected = 8 + length + sum(tensor.bytes for tensor in found.values())
+    expected = 8 + length + sum(tensor.bytes for tensor in headers.values())
     if size != expected:
         raise ModelFileError(f"{path} cannot be read: it has {size:,} bytes where its header says {expected:,}")
-    return found
+    return headers
 
 
 def _entry(values: object) -> TensorHeader:

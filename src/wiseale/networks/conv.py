@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import ClassVar
@@ -11,7 +12,7 @@ from torch import nn
 
 from wiseale.config import setting
 from wiseale.errors import ConfigError
-from wiseale.networks.model import GenericNetwork, Pair
+from wiseale.networks.model import GenericNetwork
 from wiseale.networks.same_padding import SameConv, SameConvTranspose, same_size
 from wiseale.networks.stack import Stack
 
@@ -24,30 +25,40 @@ class _Conv(GenericNetwork):
     kernel: int = setting(4, "width of every filter", minimum=1)
     hidden: int = setting(256, "width of the fully connected layer", minimum=1)
 
-    def pair(self, x_shape: tuple[int, ...], latent_dim: int) -> Pair:
-        """Modules for observations of this shape; odd sizes are restored exactly."""
-        channels = (x_shape[0], *self.channels)
-        sizes = [x_shape[1:]]
-        for _ in self.channels:
-            sizes.append(same_size(sizes[-1], 2))
-        flat = channels[-1] * math.prod(sizes[-1])
+    @abstractmethod
+    def require(self, shape: tuple[int, ...]) -> None:
+        """An error for rows of another form."""
 
+    def encoder(self, shape: tuple[int, ...]) -> tuple[nn.Module, int]:
+        """Convolutions for observations of this shape, and a hidden layer."""
+        self.require(shape)
+        channels, sizes, flat = self._sizes(shape)
         down: list[nn.Module] = []
         for (inputs, outputs), size in zip(pairwise(channels), sizes[:-1], strict=True):
             down += [SameConv(inputs, outputs, self.kernel, 2, size), nn.ReLU()]
-        body = Stack(*down, nn.Flatten(), nn.Linear(flat, self.hidden), nn.ReLU())
+        return Stack(*down, nn.Flatten(), nn.Linear(flat, self.hidden), nn.ReLU()), self.hidden
 
+    def decoder(self, latent_dim: int, shape: tuple[int, ...]) -> nn.Module:
+        """The encoder backwards; odd sizes are restored exactly."""
+        self.require(shape)
+        channels, sizes, flat = self._sizes(shape)
         up: list[nn.Module] = []
         for (outputs, inputs), (out, size) in zip(pairwise(channels), pairwise(sizes), strict=True):
             up = [nn.ReLU(), SameConvTranspose(inputs, outputs, self.kernel, 2, size, out), *up]
-        decoder = Stack(
+        return Stack(
             nn.Linear(latent_dim, self.hidden),
             nn.ReLU(),
             nn.Linear(self.hidden, flat),
             nn.Unflatten(1, (channels[-1], *sizes[-1])),
             *up,
         )
-        return Pair(body, self.hidden, decoder)
+
+    def _sizes(self, shape: tuple[int, ...]) -> tuple[tuple[int, ...], list[tuple[int, ...]], int]:
+        """Channels and sizes from x to the innermost layer, and the entries of that."""
+        channels, sizes = (shape[0], *self.channels), [shape[1:]]
+        for _ in self.channels:
+            sizes.append(same_size(sizes[-1], 2))
+        return channels, sizes, channels[-1] * math.prod(sizes[-1])
 
 
 @dataclass(frozen=True)
@@ -58,11 +69,10 @@ class Conv1d(_Conv):
 
     example_shape: ClassVar[tuple[int, ...]] = (1, 256)
 
-    def pair(self, x_shape: tuple[int, ...], latent_dim: int) -> Pair:
-        """Modules for signals of this shape."""
-        if len(x_shape) != 2:
-            raise ConfigError(f"network conv1d needs signals of shape (channels, length), got {x_shape}")
-        return super().pair(x_shape, latent_dim)
+    def require(self, shape: tuple[int, ...]) -> None:
+        """Signals alone."""
+        if len(shape) != 2:
+            raise ConfigError(f"network conv1d needs signals of shape (channels, length), got {shape}")
 
 
 @dataclass(frozen=True)
@@ -71,8 +81,7 @@ class Conv2d(_Conv):
 
     example_shape: ClassVar[tuple[int, ...]] = (1, 28, 28)
 
-    def pair(self, x_shape: tuple[int, ...], latent_dim: int) -> Pair:
-        """Modules for images of this shape."""
-        if len(x_shape) != 3:
-            raise ConfigError(f"network conv2d needs images of shape (channels, height, width), got {x_shape}")
-        return super().pair(x_shape, latent_dim)
+    def require(self, shape: tuple[int, ...]) -> None:
+        """Images alone."""
+        if len(shape) != 3:
+            raise ConfigError(f"network conv2d needs images of shape (channels, height, width), got {shape}")

@@ -15,20 +15,20 @@ class LinearPath(nn.Module):
     at 0, so that it begins with the quality of principal components and every unit in use.
     """
 
-    def __init__(self, x_shape: tuple[int, ...], latent_dim: int) -> None:
+    def __init__(self, features: tuple[int, ...], latent_dim: int, outputs: tuple[int, ...]) -> None:
         super().__init__()
-        self.x_shape = x_shape
-        self.encoder = nn.Linear(math.prod(x_shape), latent_dim)
-        self.decoder = nn.Linear(latent_dim, math.prod(x_shape))
+        self.outputs = outputs
+        self.encoder = nn.Linear(math.prod(features), latent_dim)
+        self.decoder = nn.Linear(latent_dim, math.prod(outputs))
 
     def encode(self, x: Tensor) -> Tensor:
-        """A x + a for a batch (M, *x_shape), (M, d_z)."""
+        """A x + a for a batch (M, *features), (M, d_z)."""
         mu: Tensor = self.encoder(x.flatten(1))
         return mu
 
     def decode(self, z: Tensor) -> Tensor:
-        """B z + b for a batch (M, d_z), (M, *x_shape)."""
-        return self.decoder(z).unflatten(1, self.x_shape)  # type: ignore[no-any-return]
+        """B z + b for a batch (M, d_z), (M, *outputs)."""
+        return self.decoder(z).unflatten(1, self.outputs)  # type: ignore[no-any-return]
 
 
 @torch.no_grad()

@@ -10,7 +10,7 @@ from typing import ClassVar
 from torch import nn
 
 from wiseale.config import setting
-from wiseale.networks.model import GenericNetwork, Pair
+from wiseale.networks.model import GenericNetwork
 
 
 @dataclass(frozen=True)
@@ -21,16 +21,17 @@ class Mlp(GenericNetwork):
 
     example_shape: ClassVar[tuple[int, ...]] = (30,)
 
-    def pair(self, x_shape: tuple[int, ...], latent_dim: int) -> Pair:
-        """Modules for observations of this shape."""
-        d_x = math.prod(x_shape)
-        body = nn.Sequential(nn.Flatten(), *_layers((d_x, *self.hidden)))
-        decoder = nn.Sequential(
+    def encoder(self, shape: tuple[int, ...]) -> tuple[nn.Module, int]:
+        """Hidden layers for observations of this shape."""
+        return nn.Sequential(nn.Flatten(), *_layers((math.prod(shape), *self.hidden))), self.hidden[-1]
+
+    def decoder(self, latent_dim: int, shape: tuple[int, ...]) -> nn.Module:
+        """The same widths backwards."""
+        return nn.Sequential(
             *_layers((latent_dim, *reversed(self.hidden))),
-            nn.Linear(self.hidden[0], d_x),
-            nn.Unflatten(1, x_shape),
+            nn.Linear(self.hidden[0], math.prod(shape)),
+            nn.Unflatten(1, shape),
         )
-        return Pair(body, self.hidden[-1], decoder)
 
 
 def _layers(widths: tuple[int, ...]) -> list[nn.Module]:

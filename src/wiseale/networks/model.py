@@ -4,32 +4,26 @@ from __future__ import annotations
 
 import threading
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import ClassVar, Literal, Self
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from wiseale.config import Settings, setting
-from wiseale.likelihoods import LearnedTable, Likelihood, LikelihoodFamily
+from wiseale.likelihoods import Likelihood, LikelihoodSettings, OutputLayer
 from wiseale.networks.initial_weights import Init, initialise
 from wiseale.networks.linear_path import LinearPath, zero_last_layer
 from wiseale.posterior import Posterior
 from wiseale.priors import OwnPrior, StandardNormal
+from wiseale.spaces import Space
+from wiseale.spaces.features import Features
+from wiseale.spaces.units import Units
 
 SigmaActivation = Literal["softplus", "relu"]
-
-
-@dataclass(frozen=True)
-class Pair:
-    """An encoder's body, the number of features it ends in, and a decoder from codes to (M, *x_shape)."""
-
-    body: nn.Module
-    features: int
-    decoder: nn.Module
 
 
 @dataclass(frozen=True)
@@ -49,8 +43,12 @@ class NetworkSettings(Settings):
         return False
 
     @abstractmethod
-    def pair(self, x_shape: tuple[int, ...], latent_dim: int) -> Pair:
-        """Freshly initialised modules for observations of this shape."""
+    def encoder(self, shape: tuple[int, ...]) -> tuple[nn.Module, int]:
+        """A fresh encoder's body for observations of this shape, and the number of features it ends in."""
+
+    @abstractmethod
+    def decoder(self, latent_dim: int, shape: tuple[int, ...]) -> nn.Module:
+        """A fresh decoder from codes (M, d_z) to (M, *shape)."""
 
 
 @dataclass(frozen=True)
@@ -128,70 +126,16 @@ def _without_autocast(device: torch.device) -> AbstractContextManager[object]:
     return torch.autocast(kind, enabled=False) if on else nullcontext()
 
 
-class Standardizer(nn.Module):
-    """x ↔ (x − mean) / scale, kept with the weights so that a model takes and returns the user's units.
-
-    It stays on the CPU and in its own precision (float64 where it was fitted), wherever the rest of the model is moved:
-    rows are standardised before they go to the device, and a large offset must not be rounded before it is subtracted.
-    """
-
-    mean: Tensor
-    scale: Tensor
-
-    def __init__(self, mean: Tensor, scale: Tensor) -> None:
-        super().__init__()
-        self.register_buffer("mean", mean)
-        self.register_buffer("scale", scale)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """From the user's units to the network's."""
-        return (x - self.mean) / self.scale
-
-    def inverse(self, x: Tensor) -> Tensor:
-        """From the network's units to the user's."""
-        return x * self.scale + self.mean
-
-    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
-        return self
-
-    def log_jacobian(self, x: Tensor) -> Tensor:
-        """log |d forward / dx| of each row, nats, (n,).
-
-        Added to a log density in the network's units it gives the density in the user's. Missing cells (NaN)
-        have no density and count nothing.
-        """
-        log_scale = self.scale.log().double().expand(x.shape[1:])
-        return -(log_scale * ~x.isnan().to(log_scale.device)).flatten(1).sum(1)
-
-
-class IdentityStandardizer(Standardizer):
-    """The user's units are the network's; nothing is stored with the weights."""
-
-    def __init__(self) -> None:
-        nn.Module.__init__(self)  # no buffers: the state dict of such a model has no "units" entries
-        self.mean, self.scale = torch.zeros(()), torch.ones(())
-
-    def forward(self, x: Tensor) -> Tensor:
-        """x, unchanged."""
-        return x
-
-    def inverse(self, x: Tensor) -> Tensor:
-        """x, unchanged."""
-        return x
-
-    def log_jacobian(self, x: Tensor) -> Tensor:
-        """0 for each row."""
-        return torch.zeros(len(x), dtype=torch.float64)
-
-
 class Model(nn.Module):
-    """Encoder, decoder and likelihood; x is in the network's units, see :attr:`units`.
+    """Encoder, decoder and likelihood of the rows of a space; x is in the network's units, see :attr:`units`.
 
     Without ``stochastic`` the encoder returns codes alone: a posterior without sigma.
 
     Attributes:
+        space: what one row is.
         linear: the linear path beside the network, if it has one.
-        family: makes the likelihood from the decoder's output; a module where its noise is learned.
+        likelihood: makes the likelihood from the decoder's output, with what is learned of the noise.
+        features: what the encoder sees of x.
         units: converts the user's units to the network's and back.
         prior: the objective's own prior over codes, in trained models; None where the prior is N(0, I).
     """
@@ -199,72 +143,54 @@ class Model(nn.Module):
     def __init__(
         self,
         network: NetworkSettings,
-        x_shape: tuple[int, ...],
+        space: Space,
         latent_dim: int,
-        family: LikelihoodFamily,
+        likelihood: LikelihoodSettings,
         stochastic: bool = True,
     ) -> None:
         super().__init__()
-        built = family.build(x_shape)
-        table = built if isinstance(built, LearnedTable) else None
-        if table is None:
-            pair = network.pair(x_shape, latent_dim)
-        else:  # the decoder returns one entry per feature
-            outputs = (table.layout.size,)
-            ends = network.pair(table.seen_shape, latent_dim), network.pair(outputs, latent_dim)
-            pair = Pair(ends[0].body, ends[0].features, ends[1].decoder)
-        self.x_shape = x_shape
+        self.space = space
         self.latent_dim = latent_dim
-        self.body = pair.body
         self.stochastic = stochastic
         self.sigma_min = network.sigma_min
-        self.head: GaussianHead | PointHead = (
-            GaussianHead(pair.features, latent_dim, network.sigma_activation, network.sigma_min)
-            if stochastic
-            else PointHead(pair.features, latent_dim)
-        )
-        self.decoder = pair.decoder
-        path_shape = x_shape if table is None else outputs
-        self.linear = LinearPath(path_shape, latent_dim) if network.has_linear_path else None
-        self.family: LikelihoodFamily = built
+        self.body, width = network.encoder(space.seen_shape)
+        if space.seen_shape != space.output_shape:  # drawn and dropped, so that a seed gives the weights it always gave
+            network.decoder(latent_dim, space.seen_shape), network.encoder(space.output_shape)
+        self.head: GaussianHead | PointHead
+        decoder = network.decoder(latent_dim, space.output_shape)
+        if stochastic:
+            self.head = GaussianHead(width, latent_dim, network.sigma_activation, network.sigma_min)
+        else:
+            self.head = PointHead(width, latent_dim)
+        self.decoder = decoder
+        path = LinearPath(space.features_shape, latent_dim, space.output_shape) if network.has_linear_path else None
+        self.linear = path
+        self.likelihood: OutputLayer = likelihood.build(space)
         for part in (self.body, self.decoder):
             initialise(part, network.init)
         self.head.initialise(network.init)
-        self.units: Standardizer = IdentityStandardizer()
+        self.features: Features = space.features()
+        self.units: Units = space.units()
         self.prior: nn.Module | None = None
 
     @property
-    def table(self) -> LearnedTable | None:
-        """The family where x is the cells of a table with kinds of columns, else None."""
-        return self.family if isinstance(self.family, LearnedTable) else None
-
-    @property
-    def seen_shape(self) -> tuple[int, ...]:
-        """The shape of what networks see of a row: x_shape, unless x is the cells of a table with kinds."""
-        return self.x_shape if self.table is None else self.table.seen_shape
-
-    @property
-    def entry_units(self) -> Standardizer:
-        """The units of the decoder's output: of a table with kinds, a mean and a scale for each of its W entries."""
-        if self.table is None or isinstance(self.units, IdentityStandardizer):
-            return self.units
-        column = self.table.features.column.cpu()
-        mean, scale = (values.expand(self.x_shape)[column] for values in (self.units.mean, self.units.scale))
-        return Standardizer(mean, scale)
+    def x_shape(self) -> tuple[int, ...]:
+        """The shape of a row."""
+        return self.space.x_shape
 
     def encode(self, x: Tensor) -> Posterior:
         """q(z|x) for a batch (M, *x_shape)."""
-        seen = x if self.table is None else self.table.seen(x)
+        seen, features = self.features.seen(x)
         body = self.body(seen)
         with _without_autocast(body.device):  # in bfloat16 mu would keep three digits, less than sigma
-            features = seen if self.table is None else seen[:, : self.table.layout.size]
             shift = self.linear.encode(_full_precision(features)) if self.linear else 0.0
             posterior: Posterior = self.head(_full_precision(body), shift)
         return posterior
 
     def decode(self, z: Tensor) -> Likelihood:
         """p(x|z) for a batch of codes (M, d_z)."""
-        return self.family(self.decode_output(z))
+        likelihood: Likelihood = self.likelihood(self.decode_output(z))
+        return likelihood
 
     def decode_output(self, z: Tensor) -> Tensor:
         """The parameters of p(x|z): what the decoder returns for a batch of codes."""

@@ -9,7 +9,7 @@ from torch import nn
 
 from wiseale.config import setting
 from wiseale.errors import ConfigError
-from wiseale.networks.model import NetworkSettings, Pair
+from wiseale.networks.model import NetworkSettings
 from wiseale.networks.same_padding import SameConv, SameConvTranspose
 from wiseale.networks.stack import Stack
 
@@ -25,12 +25,19 @@ class PaperCeleba(NetworkSettings):
 
     example_shape: ClassVar[tuple[int, ...]] = (3, 64, 64)
 
-    def pair(self, x_shape: tuple[int, ...], latent_dim: int) -> Pair:
-        """Modules for images of 64 × 64."""
-        if len(x_shape) != 3 or x_shape[1:] != (64, 64):
-            raise ConfigError(f"network paper_celeba needs images of 64 x 64, got {x_shape}: try conv2d")
-        colours = x_shape[0]
-        c1, c2, c3, c4 = (max(1, round(self.width * filters)) for filters in (128, 256, 512, 1024))
+    def require(self, shape: tuple[int, ...]) -> None:
+        """Images of 64 × 64 alone."""
+        if len(shape) != 3 or shape[1:] != (64, 64):
+            raise ConfigError(f"network paper_celeba needs images of 64 x 64, got {shape}: try conv2d")
+
+    @property
+    def _filters(self) -> tuple[int, ...]:
+        return tuple(max(1, round(self.width * filters)) for filters in (128, 256, 512, 1024))
+
+    def encoder(self, shape: tuple[int, ...]) -> tuple[nn.Module, int]:
+        """Four strided convolutions."""
+        self.require(shape)
+        colours, (c1, c2, c3, c4) = shape[0], self._filters
         body = Stack(
             *(SameConv(colours, c1, 5, 2, (64, 64)), nn.ReLU()),
             *(SameConv(c1, c2, 5, 2, (32, 32)), nn.ReLU()),
@@ -38,11 +45,16 @@ class PaperCeleba(NetworkSettings):
             *(SameConv(c3, c4, 5, 2, (8, 8)), nn.ReLU()),
             nn.Flatten(),
         )
-        decoder = Stack(
+        return body, c4 * 4 * 4
+
+    def decoder(self, latent_dim: int, shape: tuple[int, ...]) -> nn.Module:
+        """Four transposed convolutions, three of them strided."""
+        self.require(shape)
+        colours, (c1, c2, c3, c4) = shape[0], self._filters
+        return Stack(
             *(nn.Linear(latent_dim, 8 * 8 * c4), nn.ReLU(), nn.Unflatten(1, (c4, 8, 8))),
             *(SameConvTranspose(c4, c3, 5, 2, (8, 8)), nn.BatchNorm2d(c3), nn.ReLU()),
             *(SameConvTranspose(c3, c2, 5, 2, (16, 16)), nn.BatchNorm2d(c2), nn.ReLU()),
             *(SameConvTranspose(c2, c1, 5, 2, (32, 32)), nn.BatchNorm2d(c1), nn.ReLU()),
             SameConvTranspose(c1, colours, 5, 1, (64, 64)),
         )
-        return Pair(body, c4 * 4 * 4, decoder)

@@ -9,7 +9,7 @@ from torch import nn
 
 from wiseale.config import setting
 from wiseale.errors import ConfigError
-from wiseale.networks.model import NetworkSettings, Pair, SigmaActivation
+from wiseale.networks.model import NetworkSettings, SigmaActivation
 from wiseale.networks.same_padding import SameConv
 from wiseale.networks.stack import Stack
 
@@ -23,10 +23,14 @@ class PaperMnist(NetworkSettings):
 
     example_shape: ClassVar[tuple[int, ...]] = (1, 28, 28)
 
-    def pair(self, x_shape: tuple[int, ...], latent_dim: int) -> Pair:
-        """Modules for images of 28 × 28."""
-        if x_shape != (1, 28, 28):
-            raise ConfigError(f"network paper_mnist needs images of shape (1, 28, 28), got {x_shape}: try conv2d")
+    def require(self, shape: tuple[int, ...]) -> None:
+        """Images of 28 × 28 alone."""
+        if shape != (1, 28, 28):
+            raise ConfigError(f"network paper_mnist needs images of shape (1, 28, 28), got {shape}: try conv2d")
+
+    def encoder(self, shape: tuple[int, ...]) -> tuple[nn.Module, int]:
+        """Three strided convolutions and FC_32."""
+        self.require(shape)
         body = Stack(
             *(SameConv(1, 16, 4, 2, (28, 28)), nn.ReLU()),
             *(SameConv(16, 32, 4, 2, (14, 14)), nn.ReLU()),
@@ -34,9 +38,13 @@ class PaperMnist(NetworkSettings):
             nn.Flatten(),
             nn.Linear(64 * 4 * 4, 32),  # FC_32: no activation, it feeds both heads
         )
-        decoder = nn.Sequential(
+        return body, 32
+
+    def decoder(self, latent_dim: int, shape: tuple[int, ...]) -> nn.Module:
+        """Three fully connected layers."""
+        self.require(shape)
+        return nn.Sequential(
             *(nn.Linear(latent_dim, 16), nn.ReLU()),
             *(nn.Linear(16, 128), nn.ReLU()),
             *(nn.Linear(128, 784), nn.Unflatten(1, (1, 28, 28))),  # the sigmoid belongs to the likelihood
         )
-        return Pair(body, 32, decoder)

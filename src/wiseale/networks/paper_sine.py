@@ -9,7 +9,7 @@ from torch import nn
 
 from wiseale.config import setting
 from wiseale.errors import ConfigError
-from wiseale.networks.model import NetworkSettings, Pair, SigmaActivation
+from wiseale.networks.model import NetworkSettings, SigmaActivation
 from wiseale.networks.same_padding import Pointwise, SameConv, SameConvTranspose
 from wiseale.networks.stack import Stack
 
@@ -26,10 +26,14 @@ class PaperSine(NetworkSettings):
 
     example_shape: ClassVar[tuple[int, ...]] = (1, 256)
 
-    def pair(self, x_shape: tuple[int, ...], latent_dim: int) -> Pair:
-        """Modules for waves of 256 samples."""
-        if x_shape != (1, 256):
-            raise ConfigError(f"network paper_sine needs waves of shape (1, 256), got {x_shape}: try conv1d or mlp")
+    def require(self, shape: tuple[int, ...]) -> None:
+        """Waves of 256 samples alone."""
+        if shape != (1, 256):
+            raise ConfigError(f"network paper_sine needs waves of shape (1, 256), got {shape}: try conv1d or mlp")
+
+    def encoder(self, shape: tuple[int, ...]) -> tuple[nn.Module, int]:
+        """Five strided convolutions and FC_64."""
+        self.require(shape)
         body = Stack(
             *(SameConv(1, 16, 16, 2, (256,)), nn.ReLU()),
             *(SameConv(16, 16, 16, 2, (128,)), nn.ReLU()),
@@ -39,7 +43,12 @@ class PaperSine(NetworkSettings):
             nn.Flatten(),
             nn.Linear(64 * 8, 64),  # FC_64: no activation, it feeds both heads
         )
-        decoder = Stack(
+        return body, 64
+
+    def decoder(self, latent_dim: int, shape: tuple[int, ...]) -> nn.Module:
+        """Four strided transposed convolutions."""
+        self.require(shape)
+        return Stack(
             *(nn.Linear(latent_dim, 16), nn.ReLU(), nn.Unflatten(1, (16, 1))),
             *(Pointwise(16, 128), nn.ReLU()),
             *(SameConvTranspose(128, 64, 8, 4, (1,)), nn.ReLU()),
@@ -47,4 +56,3 @@ class PaperSine(NetworkSettings):
             *(SameConvTranspose(32, 16, 16, 4, (16,)), nn.ReLU()),
             SameConvTranspose(16, 1, 16, 4, (64,)),
         )
-        return Pair(body, 64, decoder)

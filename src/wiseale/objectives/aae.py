@@ -8,6 +8,7 @@ from typing import ClassVar, Literal
 from wiseale.config import setting
 from wiseale.objectives.critic import Adversary, Critic
 from wiseale.objectives.terms import Batch, ObjectiveCall, Terms, WeightedObjective
+from wiseale.spaces import Space
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class Aae(WeightedObjective):
 
     title: ClassVar[str] = "AAE"
 
-    def build(self, x_shape: tuple[int, ...], latent_dim: int) -> ObjectiveCall:
+    def build(self, space: Space, latent_dim: int) -> ObjectiveCall:
         """The objective with a fresh critic."""
         critic = Critic(latent_dim, self.critic_layers, self.critic_width)
         return _Aae(critic, self.critic_lr, self.encoder_lr, gradient_penalty=self.gradient_penalty)

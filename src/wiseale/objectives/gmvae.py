@@ -16,10 +16,10 @@ from torch.nn import functional as F
 
 from wiseale.config import setting
 from wiseale.divergences import kl_posterior_prior
-from wiseale.likelihoods.table import Table
 from wiseale.networks.model import GaussianHead
 from wiseale.objectives.terms import Batch, ObjectiveCall, Terms, WeightedObjective
 from wiseale.posterior import LOG_2PI, Posterior
+from wiseale.spaces import Space
 
 _SIGMA_MIN = 1e-3  # floor of the components' sigma: a component of width 0 would make the bound infinite
 
@@ -52,9 +52,9 @@ class Gmvae(WeightedObjective):
     needs_whole_batch: ClassVar[bool] = True  # w is drawn for all rows at once
     own_prior: ClassVar[bool] = True
 
-    def build(self, x_shape: tuple[int, ...], latent_dim: int) -> ObjectiveCall:
+    def build(self, space: Space, latent_dim: int) -> ObjectiveCall:
         """A module with the networks of q(w|x) and p(z|w, y)."""
-        return MixturePrior(self, x_shape, latent_dim)
+        return MixturePrior(self, space, latent_dim)
 
 
 class MixturePrior(nn.Module):
@@ -63,11 +63,12 @@ class MixturePrior(nn.Module):
     couples_batch: ClassVar[bool] = False
     needs_whole_batch: ClassVar[bool] = True
 
-    def __init__(self, settings: Gmvae, x_shape: tuple[int, ...], latent_dim: int) -> None:
+    def __init__(self, settings: Gmvae, space: Space, latent_dim: int) -> None:
         super().__init__()
         self.settings = settings
         self.latent_dim = latent_dim
-        self.w_body = nn.Sequential(nn.Flatten(), *_layers((math.prod(x_shape), *settings.hidden), nn.ReLU))
+        self.features = space.features()
+        self.w_body = nn.Sequential(nn.Flatten(), *_layers((math.prod(space.seen_shape), *settings.hidden), nn.ReLU))
         self.w_head = GaussianHead(settings.hidden[-1], settings.w_dim, "softplus", 1e-4)
         outputs = 2 * settings.clusters * latent_dim
         self.to_components = nn.Sequential(
@@ -76,9 +77,9 @@ class MixturePrior(nn.Module):
 
     def forward(self, batch: Batch) -> Terms:
         """The terms for a batch, at the given z and one draw of w, each in ``details``."""
-        x, posterior, z, likelihood = batch.x, batch.posterior, batch.z, batch.likelihood
-        q_w = self.encode_w(likelihood.family.seen(x) if isinstance(likelihood, Table) else x)
-        w = q_w.sample(_normal((len(x), self.settings.w_dim), batch.generator).to(q_w.mu))
+        z, posterior = batch.z, batch.posterior
+        q_w = self.encode_w(batch.x)
+        w = q_w.sample(_normal((len(batch.x), self.settings.w_dim), batch.generator).to(q_w.mu))
         log_components = self.log_components(z, w)
         log_r = log_components.log_softmax(1)  # p(y = k|z, w) by Bayes' rule, all components being equally likely
         r = log_r.exp()
@@ -86,7 +87,7 @@ class MixturePrior(nn.Module):
         w_prior = kl_posterior_prior(q_w)
         z_prior = (r * (log_r + math.log(self.settings.clusters))).sum(1)
         prior = (conditional_prior + w_prior + z_prior.clamp(min=self.settings.minimum_z_prior)).mean()
-        reconstruction = -likelihood.log_prob(x)
+        reconstruction = -batch.likelihood.log_prob(batch.x)
         details = {
             "conditional_prior": conditional_prior.mean(),
             "w_prior": w_prior.mean(),
@@ -96,8 +97,8 @@ class MixturePrior(nn.Module):
         return Terms(reconstruction, prior, 1.0, details, elbo)
 
     def encode_w(self, x: Tensor) -> Posterior:
-        """q(w|x) for a batch (M, *x_shape), of a table with kinds for what networks see of its cells."""
-        posterior: Posterior = self.w_head(self.w_body(x))
+        """q(w|x) for a batch (M, *x_shape)."""
+        posterior: Posterior = self.w_head(self.w_body(self.features.seen(x)[0]))
         return posterior
 
     def components(self, w: Tensor) -> tuple[Tensor, Tensor]:

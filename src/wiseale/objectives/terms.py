@@ -13,6 +13,7 @@ from wiseale.config import Settings
 from wiseale.errors import ConfigError
 from wiseale.likelihoods import Likelihood
 from wiseale.posterior import Posterior
+from wiseale.spaces import Space
 
 Weight = float | Literal["paper", "1/M", "1/N"]
 
@@ -120,10 +121,10 @@ class Objective(Protocol):
         """Whether the encoder is stochastic; otherwise z = mu."""
         ...
 
-    def build(self, x_shape: tuple[int, ...], latent_dim: int) -> ObjectiveCall:
+    def build(self, space: Space, latent_dim: int) -> ObjectiveCall:
         """The callable for the loop: itself, or an ``nn.Module`` with this objective's networks or critic.
 
-        ``x_shape`` is that of what networks see of a row (``Model.seen_shape``).
+        ``space`` is what one row is.
         """
         ...
 
@@ -154,7 +155,7 @@ class WeightedObjective(Settings):
         """Whether the encoder is stochastic: it is, unless the objective has the setting ``encoder`` to say so."""
         return getattr(self, "encoder", "gaussian") == "gaussian"
 
-    def build(self, x_shape: tuple[int, ...], latent_dim: int) -> ObjectiveCall:
+    def build(self, space: Space, latent_dim: int) -> ObjectiveCall:
         """Itself; objectives with networks of their own return a module instead."""
         return self  # type: ignore[return-value]
 

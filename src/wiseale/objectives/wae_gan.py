@@ -8,6 +8,7 @@ from typing import ClassVar, Literal
 from wiseale.config import setting
 from wiseale.objectives.critic import Adversary, Critic
 from wiseale.objectives.terms import Batch, ObjectiveCall, Terms, WeightedObjective
+from wiseale.spaces import Space
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class WaeGan(WeightedObjective):
     title: ClassVar[str] = "WAE-GAN"
     weight_setting: ClassVar[str | None] = "prior_weight"
 
-    def build(self, x_shape: tuple[int, ...], latent_dim: int) -> ObjectiveCall:
+    def build(self, space: Space, latent_dim: int) -> ObjectiveCall:
         """The objective with a fresh critic."""
         critic = Critic(latent_dim, self.critic_layers, self.critic_width, self.add_norm)
         return _WaeGan(critic, self.critic_lr, None, self.prior_weight, self.gradient_penalty)

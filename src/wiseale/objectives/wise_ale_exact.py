@@ -11,12 +11,9 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import torch
-from torch import Tensor
-from torch.utils.checkpoint import checkpoint
 
 from wiseale.config import setting
 from wiseale.divergences import kl_posterior_prior
-from wiseale.likelihoods import Likelihood
 from wiseale.objectives.terms import Batch, Terms, WeightedObjective, weight_value
 from wiseale.objectives.wise_ale import Estimator, aggregate_kl
 
@@ -49,7 +46,7 @@ class WiseAleExact(WeightedObjective):
     def __call__(self, batch: Batch) -> Terms:
         """The terms for a batch; the ``mc`` estimate uses its codes, without further draws."""
         if self.reconstruction == "mixture":
-            log_prob = pairwise_log_prob(batch.likelihood, batch.x).logsumexp(1) - math.log(len(batch.x))
+            log_prob = batch.likelihood.pairwise_log_prob(batch.x).logsumexp(1) - math.log(len(batch.x))
         else:
             log_prob = batch.likelihood.average_log_prob(batch.x)
         with torch.no_grad():
@@ -58,17 +55,3 @@ class WiseAleExact(WeightedObjective):
             elbo = own - kl_posterior_prior(batch.posterior).mean()
         weight = weight_value(self.prior_weight, len(batch.posterior))
         return Terms(-log_prob, aggregate_kl(batch, self.estimator), weight, {"own_reconstruction": -own}, elbo)
-
-
-def pairwise_log_prob(likelihood: Likelihood, x: Tensor) -> Tensor:
-    """log p(x_j|z_i) for every code i and observation j, nats, (M, N), for any likelihood.
-
-    Computed one observation at a time and again in the backward pass: memory is O(M·d_x + M·N), not O(M·N·d_x).
-    """
-    shape = likelihood.mean.shape
-
-    def column(observation: Tensor) -> Tensor:
-        return likelihood.log_prob(observation.expand(shape))
-
-    columns: list[Tensor] = [checkpoint(column, observation, use_reentrant=False) for observation in x]
-    return torch.stack(columns, 1)

@@ -134,6 +134,8 @@ def _typed(value: Any, hint: Any, name: str) -> Any:
             items = [_typed(item, inner[0], name) for item in value]
             return items if origin is list else tuple(items)
     elif dataclasses.is_dataclass(hint):
+        if isinstance(value, hint):  # type: ignore[arg-type]
+            return value  # read already
         if isinstance(value, dict):
             return record(hint, value)  # type: ignore[arg-type]
     elif _is_plain(value, hint):

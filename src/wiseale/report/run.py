@@ -9,16 +9,15 @@ import numpy as np
 from wiseale.config import TrainConfig
 from wiseale.data.dataset import Array
 from wiseale.data.tables.raw import as_word
-from wiseale.data.tables.schema import Column
 from wiseale.errors import RunError, counted
 from wiseale.experiments.comparison import Comparison, Result, System, summarize
 from wiseale.experiments.gallery import draw_all
 from wiseale.figures.words import data_in_words, objective_in_words
-from wiseale.models.inference import Codec
 from wiseale.report.comparison import collapse_notes, column_quality, comparison_sections, runs_table
 from wiseale.report.document import Document, Paragraph, Picture, Section, Table
 from wiseale.report.in_short import in_short, lead
 from wiseale.runs.run import Run
+from wiseale.spaces import Column, TableSpace
 
 
 def run_document(path: Path) -> Document:
@@ -64,7 +63,7 @@ _OTHERS = 12  # other cells of the row
 def strange_cells(run: Run) -> tuple[Table, ...]:
     """The least likely cells given their row's code; nothing where the rows are not a table with named columns."""
     codec, x = run.fast_codec, run.dataset.train.x[:MOST_ROWS]
-    if x.ndim != 2 or not codec.model_config.columns:
+    if not isinstance(codec.space, TableSpace) or not codec.space.columns:
         return ()
     parts = list(codec.blocks(len(x)))
     surprise = np.concatenate([codec.cell_surprise(x[part]) for part in parts])
@@ -74,7 +73,7 @@ def strange_cells(run: Run) -> tuple[Table, ...]:
         return ()
     numbers, places = np.unravel_index(order, surprise.shape)
     x_hat = codec.decode(codec.encode(x[numbers]).mu)
-    columns = _columns(codec)
+    columns = codec.space.written
     rows = []
     for answer, row, i in zip(x_hat, numbers, places, strict=True):
         others = [f"{column.name} {_in_words(column, x[row, k])}" for k, column in enumerate(columns) if k != i][
@@ -91,11 +90,6 @@ def strange_cells(run: Run) -> tuple[Table, ...]:
     )
     titles = ("row", "column", "observed", "expected", "nats", "the rest of the row")
     return (Table("strange_cells", titles, tuple(rows), caption),)
-
-
-def _columns(codec: Codec) -> tuple[Column, ...]:
-    table = codec.model_config.table
-    return table.columns if table is not None else tuple(Column(n, "number") for n in codec.model_config.columns)
 
 
 def _in_words(column: Column, cell: float) -> str:

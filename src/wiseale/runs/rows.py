@@ -16,6 +16,7 @@ from wiseale.data.source import read_alike
 from wiseale.data.stream import open_rows
 from wiseale.errors import DataError
 from wiseale.models.inference import Codec
+from wiseale.spaces import TableSpace
 
 Indices = npt.NDArray[np.int64]
 
@@ -112,13 +113,12 @@ def read_other(
         progress: called while data is prepared.
     """
     spec = read_alike(data, before)
-    columns, table = codec.model_config.columns, codec.model_config.table
-    if codec.model.table is not None:
-        blocks = open_rows(spec, columns=columns, table=table).blocks()
-        dataset = make_dataset(np.concatenate(list(blocks)), spec, columns=columns, table=table)
+    if isinstance(codec.space, TableSpace) and codec.space.missing:
+        blocks = open_rows(spec, space=codec.space).blocks()
+        dataset = make_dataset(np.concatenate(list(blocks)), spec, cells=codec.space)
     else:
-        dataset = load_dataset(spec, root, progress, columns=columns)
-        if dataset.table is not None:
+        dataset = load_dataset(spec, root, progress, columns=codec.space.names)
+        if dataset.space.missing:
             raise DataError(
                 f"{data} has words or missing cells, and the model was trained on numbers alone: drop such rows"
             )

@@ -206,7 +206,7 @@ def _require_memory(settings: RunSettings, dataset: Dataset) -> None:
     weights and moments that is being saved.
     """
     network, likelihood, objective = (settings.spec(name) for name in ("network", "likelihood", "objective"))
-    weights = ModelConfig(network, likelihood, objective, dataset.x_shape, settings.latent_dim).bytes()
+    weights = ModelConfig(network, likelihood, objective, dataset.space, settings.latent_dim).bytes()
     what = f"training network {network} with a latent dimension of {settings.latent_dim}"
     require_memory(8 * weights, what, "choose smaller sizes")
 

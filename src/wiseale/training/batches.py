@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from wiseale import kernels
-from wiseale.data.dataset import Array, Dataset, Rows
-from wiseale.data.reading import interpret
-from wiseale.networks.model import IdentityStandardizer, Standardizer
+from wiseale.data.dataset import Array, Rows
 from wiseale.randomness import generator
+from wiseale.spaces.reading import interpret
+from wiseale.spaces.units import Units
 from wiseale.training.split import Indices
 
 _IN_MEMORY_BYTES = 2 << 30  # sets that are larger as float32 are read batch by batch
@@ -32,15 +30,15 @@ class Batches:
         rows: Rows,
         index: Indices | None = None,
         *,
-        units: Standardizer | None = None,
+        units: Units | None = None,
         device: torch.device | str = "cpu",
         seed: int = 0,
         copies: int = 1,
     ) -> None:
         self._index = None if index is None else torch.from_numpy(index)
         self._rows = rows
-        self._units = units or IdentityStandardizer()
-        self._standardized = not isinstance(self._units, IdentityStandardizer)
+        self._units = units or Units()
+        self._standardized = not self._units.is_identity
         self._device = torch.device(device)
         self._seed = seed
         self._n = len(rows) if index is None else len(index)
@@ -114,44 +112,3 @@ def _view(x: Array) -> Tensor | None:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The given NumPy array is not writable", UserWarning)
         return torch.from_numpy(np.asarray(x))
-
-
-def fit_units(dataset: Dataset, index: Indices) -> Standardizer:
-    """Mean and scale of the training rows as ``dataset.scaling`` asks; a constant column keeps its scale."""
-    if dataset.scaling == "none":
-        return IdentityStandardizer()
-    if dataset.table is not None:
-        return _cell_units(dataset, index)
-    mean, variance = _moments(dataset.train, index, per_entry=dataset.scaling == "columns")
-    scale = np.sqrt(variance)
-    scale = np.where(scale > 1e-12 * np.maximum(np.abs(mean), 1e-300), scale, 1.0)
-    return Standardizer(torch.from_numpy(np.asarray(mean)), torch.from_numpy(np.asarray(scale)))
-
-
-def _cell_units(dataset: Dataset, index: Indices) -> Standardizer:
-    """Mean and scale of the observed numbers; levels and counts, and columns never observed here, stay as they are."""
-    assert dataset.table is not None
-    mean, scale = np.zeros(dataset.x_shape), np.ones(dataset.x_shape)
-    for i in np.flatnonzero(dataset.table.numbers):
-        cells = np.asarray(dataset.train.x[index, i], np.float64)
-        cells = cells[~np.isnan(cells)]
-        if len(cells):
-            mean[i], spread = cells.mean(), cells.std()
-            scale[i] = spread if spread > 1e-12 * max(abs(mean[i]), 1e-300) else 1.0
-    return Standardizer(torch.from_numpy(mean), torch.from_numpy(scale))
-
-
-def _moments(rows: Rows, index: Indices, per_entry: bool) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Mean and variance in float64, block by block (Chan et al.), which is accurate for large offsets and many rows."""
-    factor = 1 / 255 if rows.reading in ("unit", "dynamic") else 1.0
-    count, mean, squares = 0, np.zeros(()), np.zeros(())
-    axis = 0 if per_entry else None
-    size = max(1, _BLOCK_ENTRIES // math.prod(rows.x.shape[1:]))
-    for block in np.array_split(index, -(-len(index) // size)):
-        x = np.asarray(rows.x[block], np.float64) * factor
-        n = len(x) if per_entry else x.size
-        delta = x.mean(axis) - mean
-        squares = squares + x.var(axis) * n + np.square(delta) * count * n / (count + n)
-        mean = mean + delta * n / (count + n)
-        count += n
-    return mean, squares / count

@@ -19,8 +19,8 @@ def hide_cells(model: Model, x: Tensor, seed: int, step: int, world: World = ALO
     bound that it is. The same cells are hidden in every pass of a step over the batch. Draws are for the rows of all
     ranks, of which x is this rank's part.
     """
-    if model.table is None or model.table.hidden == 0:
+    if model.likelihood.hidden == 0:
         return x
     size = len(x) * world.size
     draws = torch.rand((size, *x.shape[1:]), generator=generator(seed, "hide", step))[world.part(size)]
-    return x.masked_fill((draws < model.table.hidden).to(x.device), math.nan)
+    return x.masked_fill((draws < model.likelihood.hidden).to(x.device), math.nan)

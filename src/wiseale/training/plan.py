@@ -14,7 +14,7 @@ from wiseale import config
 from wiseale.config import SettingError, TrainConfig
 from wiseale.data import Dataset, is_path
 from wiseale.data.defaults import choose_length
-from wiseale.likelihoods import LikelihoodFamily
+from wiseale.likelihoods import LikelihoodSettings
 from wiseale.networks.model import NetworkSettings
 from wiseale.objectives import make_objective
 from wiseale.platform.folders import default_data_root
@@ -50,7 +50,7 @@ def resolve(asked: TrainConfig, dataset: Dataset) -> RunSettings:
     preset = replace(dataset.preset, **(dataset.ours if asked.recipe == "ours" else {}))  # type: ignore[arg-type]
     objective = make_objective(asked.objective)
     network: NetworkSettings = config.build("network", asked.network or preset.network)
-    likelihood: LikelihoodFamily = config.build("likelihood", asked.likelihood or preset.likelihood)
+    likelihood: LikelihoodSettings = config.build("likelihood", asked.likelihood or preset.likelihood)
     schedule: Schedule = config.build("lr schedule", asked.lr_schedule or preset.lr_schedule)
     held_out = preset.held_out if asked.held_out is None else asked.held_out
     most = asked.held_out_most or MOST_HELD_OUT
@@ -74,7 +74,7 @@ def resolve(asked: TrainConfig, dataset: Dataset) -> RunSettings:
     device = choose_device(asked.device)
     if asked.precision == "bf16" and device == "cpu":
         refuse_bf16_that_stops_torch()
-    step = network, likelihood, dataset.x_shape, latent_dim, batch_size
+    step = network, likelihood, dataset.space, latent_dim, batch_size
     threads = asked.threads or default_threads()
     if asked.threads is None and device == "cpu" and is_small_step(*step):
         threads = 1

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Self
 
-from wiseale.data.dataset import Scaling
 from wiseale.platform.json_files import parse_table, record
+from wiseale.spaces import Scaling
 
 
 @dataclass(frozen=True)

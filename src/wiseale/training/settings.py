@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal, Protocol, Self
 
 from wiseale import config
 from wiseale.config import SPECS, SettingError, TrainConfig
-from wiseale.likelihoods import LikelihoodFamily
+from wiseale.likelihoods import LikelihoodSettings
 from wiseale.networks.model import NetworkSettings
 from wiseale.objectives import Objective
 from wiseale.training.schedule import Schedule
@@ -40,7 +40,7 @@ class RunSettings:
     objective: Objective
     latent_dim: int
     network: NetworkSettings
-    likelihood: LikelihoodFamily
+    likelihood: LikelihoodSettings
     batch_size: int
     max_epochs: int
     lr: float

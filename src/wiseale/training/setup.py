@@ -13,7 +13,7 @@ from wiseale.models.model_file import ModelConfig, load_model
 from wiseale.networks.model import Model, parameter_count, seeded
 from wiseale.processes.world import ALONE, World
 from wiseale.randomness import derive_seed, shuffled
-from wiseale.training.batches import Batches, fit_units
+from wiseale.training.batches import Batches
 from wiseale.training.learner import Learner
 from wiseale.training.plan import Plan, make_plan
 from wiseale.training.records import RunFacts
@@ -45,19 +45,14 @@ class Work:
             network=settings.spec("network"),
             likelihood=settings.spec("likelihood"),
             objective=settings.spec("objective"),
-            x_shape=dataset.x_shape,
+            space=dataset.space,
             latent_dim=settings.latent_dim,
-            standardized=dataset.scaling != "none",
-            stochastic=objective.stochastic,
-            reading=dataset.train.reading,
-            columns=dataset.columns,
-            table=dataset.table,
             data_fingerprint=dataset.fingerprint,
         )
         with seeded(derive_seed(settings.seed, "weights")):
             model = model_config.build()
-            called = objective.build(model.seen_shape, settings.latent_dim)
-        model.units = fit_units(dataset, train_rows)
+            called = objective.build(dataset.space, settings.latent_dim)
+        model.units = dataset.space.fit_units(dataset.train.x, train_rows)
         learner = Learner.fresh(model, called, plan.lr)
         learner.modules.to(settings.device)
         facts = RunFacts(
@@ -67,7 +62,7 @@ class Work:
             n_held_out=len(held_rows),
             x_shape=dataset.x_shape,
             parameters=parameter_count(learner.modules),
-            standardized=dataset.scaling,
+            standardized=dataset.space.scaling,
             data_fingerprint=dataset.fingerprint,
         )
 
@@ -82,8 +77,7 @@ class Work:
             )
 
         train, held_out = batches(train_rows), batches(held_rows) if len(held_rows) else None
-        if model.table is not None:
-            fit_features(model, train, settings.seed)
+        fit_features(learner.modules, dataset.space, train, settings.seed)
         if model.linear is not None:
             start_at_pca(model, train, settings.seed)
         return cls(learner, train, held_out, plan, model_config, facts, world)

@@ -6,11 +6,13 @@ import math
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from wiseale.networks.linear_path import zero_last_layer
 from wiseale.networks.model import Model
 from wiseale.randomness import shuffled
+from wiseale.spaces import Space
+from wiseale.spaces.features import CellFeatures
 from wiseale.training.batches import Batches
 
 _MOST_ROWS, _MOST_ENTRIES = 20_000, 1 << 25  # rows drawn at the most, and entries of those rows together
@@ -39,8 +41,8 @@ def principal_components(x: Tensor, count: int) -> Components:
 
     Components beyond the rank of the rows have variance 0 and any direction.
 
-    >>> found = principal_components(torch.tensor([[-1.0, 0.0], [1.0, 0.0]], dtype=torch.float64), 1)
-    >>> found.variances, found.directions.abs(), found.residual
+    >>> components = principal_components(torch.tensor([[-1.0, 0.0], [1.0, 0.0]], dtype=torch.float64), 1)
+    >>> components.variances, components.directions.abs(), components.residual
     (tensor([1.], dtype=torch.float64), tensor([[1.],
             [0.]], dtype=torch.float64), 0.0)
     """
@@ -79,18 +81,19 @@ def start_at_pca(model: Model, rows: Batches, seed: int) -> None:
     """
     assert model.linear is not None
     cells = _sample(rows, math.prod(model.x_shape), seed)
-    x = cells if model.table is None else model.table.features(cells.to(model.table.features.shift)).cpu().double()
-    found = principal_components(x, model.latent_dim)
-    noise = model.family.start_noise(found.residual)
-    sizes = found.variances if not model.stochastic else (found.variances - noise).clamp_min(0)
+    # Features of cells are computed in float32, as in training.
+    x = model.features(cells.to(next(model.parameters()))).cpu().double() if model.space.missing else cells
+    components = principal_components(x, model.latent_dim)
+    noise = model.likelihood.start_noise(components.residual)
+    sizes = components.variances if not model.stochastic else (components.variances - noise).clamp_min(0)
     spread = sizes + (noise if model.stochastic else 0.0)
-    weights = (found.directions * (sizes.sqrt() / spread.clamp_min(1e-12))).T
-    loadings = found.directions * sizes.sqrt()
-    codes = (x - found.mean) @ weights.T
-    decoder, bias = model.family.start_decoder(found.mean, loadings, cells, codes)
+    weights = (components.directions * (sizes.sqrt() / spread.clamp_min(1e-12))).T
+    loadings = components.directions * sizes.sqrt()
+    codes = (x - components.mean) @ weights.T
+    decoder, bias = model.likelihood.start_decoder(*model.features.entries(components.mean, loadings), cells, codes)
 
     model.linear.encoder.weight.copy_(weights)
-    model.linear.encoder.bias.copy_(-weights @ found.mean)
+    model.linear.encoder.bias.copy_(-weights @ components.mean)
     model.linear.decoder.weight.copy_(decoder)
     model.linear.decoder.bias.copy_(bias)
     model.head.start_at((noise / spread.clamp_min(1e-12)).sqrt())
@@ -98,11 +101,13 @@ def start_at_pca(model: Model, rows: Batches, seed: int) -> None:
 
 
 @torch.no_grad()
-def fit_features(model: Model, rows: Batches, seed: int) -> None:
-    """Centre and scale what the encoder sees of a table's cells by the training rows."""
-    assert model.table is not None
-    features = model.table.features
-    features.fit(_sample(rows, math.prod(model.x_shape), seed).to(features.shift))
+def fit_features(modules: nn.Module, space: Space, rows: Batches, seed: int) -> None:
+    """Centre and scale what encoders see of cells by the training rows."""
+    fitted = [module for module in modules.modules() if isinstance(module, CellFeatures)]
+    if fitted:
+        x = _sample(rows, math.prod(space.x_shape), seed)
+        for features in fitted:
+            features.fit(x)
 
 
 def _sample(rows: Batches, entries: int, seed: int) -> Tensor:

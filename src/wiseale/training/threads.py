@@ -12,9 +12,10 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from wiseale.divergences import kl_posterior_prior
-from wiseale.likelihoods import LikelihoodFamily
+from wiseale.likelihoods import LikelihoodSettings
 from wiseale.networks.model import Model, NetworkSettings, seeded
 from wiseale.platform.machine import cores
+from wiseale.spaces import Space
 
 SMALL_STEP = 50_000_000
 """Multiply-adds of a batch's forward pass below which a second thread gains little; threads that wait for each other
@@ -24,21 +25,18 @@ _ROUNDS, _STEPS = 5, 3
 
 
 def is_small_step(
-    network: NetworkSettings, likelihood: LikelihoodFamily, x_shape: tuple[int, ...], latent_dim: int, batch_size: int
+    network: NetworkSettings, likelihood: LikelihoodSettings, space: Space, latent_dim: int, batch_size: int
 ) -> bool:
     """Whether the forward pass of a batch has fewer than :data:`SMALL_STEP` multiply-adds; nothing is computed."""
-    multiply_adds = _multiply_adds(network, likelihood, x_shape, latent_dim)  # type: ignore[arg-type]
-    return batch_size * multiply_adds < SMALL_STEP
+    return batch_size * _multiply_adds(network, likelihood, space, latent_dim) < SMALL_STEP
 
 
 @lru_cache  # settings are frozen, and so they have a hash
-def _multiply_adds(
-    network: NetworkSettings, likelihood: LikelihoodFamily, x_shape: tuple[int, ...], latent_dim: int
-) -> int:
+def _multiply_adds(network: NetworkSettings, likelihood: LikelihoodSettings, space: Space, latent_dim: int) -> int:
     """Of the forward pass of one row."""
     with torch.device("meta"), seeded(0):
-        model = Model(network, x_shape, latent_dim, likelihood)
-        x, epsilon = torch.empty(2, *x_shape), torch.empty(2, latent_dim)
+        model = Model(network, space, latent_dim, likelihood)
+        x, epsilon = torch.empty(2, *space.x_shape), torch.empty(2, latent_dim)
     with FlopCounterMode(display=False) as counter, torch.no_grad():
         model(x, epsilon)
     return int(counter.get_total_flops()) // 4  # a multiply-add counts as two, and there are two rows
@@ -57,8 +55,8 @@ def torch_threads(count: int) -> Iterator[None]:
 
 def fastest_threads(
     network: NetworkSettings,
-    likelihood: LikelihoodFamily,
-    x_shape: tuple[int, ...],
+    likelihood: LikelihoodSettings,
+    space: Space,
     latent_dim: int,
     batch_size: int,
     device: str,
@@ -68,8 +66,8 @@ def fastest_threads(
     The steps train a copy of the run's network on random rows; the run's weights and random numbers are not touched.
     """
     with seeded(0):
-        model = Model(network, x_shape, latent_dim, likelihood).to(device)
-        x, epsilon = torch.rand(batch_size, *x_shape), torch.randn(batch_size, latent_dim)
+        model = Model(network, space, latent_dim, likelihood).to(device)
+        x, epsilon = torch.rand(batch_size, *space.x_shape), torch.randn(batch_size, latent_dim)
     x, epsilon = x.to(device), epsilon.to(device)
 
     def steps() -> float:

@@ -17,6 +17,7 @@ from wiseale.data.images.folder import ImageSettings
 from wiseale.data.images.images import Entry, Listing, list_images, printable
 from wiseale.data.packs.image_pack import cached_path, pack_images
 from wiseale.errors import DataError
+from wiseale.spaces import ImagesSpace
 
 T = TypeVar("T")
 
@@ -88,6 +89,7 @@ class Celeba(ImageSettings):
                 lr_schedule="step:epochs=30,factor=0.5",
             ),
             fingerprint=pack.metadata.images_sha256,
+            space=ImagesSpace(x.shape[1:], "unit"),
         )
 
 

@@ -9,11 +9,12 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from wiseale.config import Settings, setting
-from wiseale.data.dataset import Dataset, Preset, Progress, Reading, Rows
+from wiseale.data.dataset import Dataset, Preset, Progress, Rows
 from wiseale.data.fingerprint import fingerprint
 from wiseale.data.sets.fetch import KnownFile, KnownFiles, find_file
 from wiseale.data.sets.idx import read_idx
 from wiseale.errors import DataError
+from wiseale.spaces import ImagesSpace, Reading
 
 _READINGS: dict[str, Reading] = {"false": "unit", "threshold": "threshold", "dynamic": "dynamic"}
 _PIXELS = (28, 28)
@@ -105,6 +106,7 @@ class Mnist(Settings):
                 lr=1e-3,
             ),
             fingerprint=fingerprint(train.x, train.factors["label"], test.x, test.factors["label"]),
+            space=ImagesSpace(train.x.shape[1:], train.reading),
         )
 
 

@@ -12,6 +12,7 @@ from wiseale.config import Settings, setting
 from wiseale.data.dataset import Dataset, Preset, Progress, Rows
 from wiseale.data.fingerprint import fingerprint
 from wiseale.platform.machine import require_memory
+from wiseale.spaces import SignalsSpace
 
 _CHUNK = 8192  # waves generated at a time, so that temporary arrays stay small
 
@@ -54,6 +55,7 @@ class Sine(Settings):
             ),
             ours={"lr": 1e-3, "prior_warmup": 2.0},
             fingerprint=fingerprint(train.x, test.x),
+            space=SignalsSpace(train.x.shape[1:]),
             circular={"phase": 2 * math.pi},
         )
 

@@ -6,12 +6,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from wiseale import config
 from wiseale.errors import DataError
 from wiseale.registry import did_you_mean
 
 _LISTED = 20  # names an error shows
-_LISTED_IGNORED = 5
 _LONGEST = 60  # characters it shows of each
 
 
@@ -44,31 +42,6 @@ class Selection:
             self.names[i] if self.names[i] and not set(self.names[i]) & set(",=\n\r") else str(i + 1) for i in columns
         )
         return ",".join(safe)
-
-
-def quote_name(name: str) -> str:
-    """A column's name in a list, in quotes where it holds what separates names; as ``--columns`` takes it.
-
-    >>> quote_name("mass"), quote_name("bill,len")
-    ('mass', '"bill,len"')
-    """
-    name = " ".join(name.split())
-    return config.quote(name) if set(name) & set(',:;="') else name
-
-
-def list_ignored(ignored: Sequence[tuple[str, str]]) -> str:
-    """Columns that are not learned from: ``id (row numbers); when (dates)``."""
-    shown = [f"{quote_name(name)} ({reason})" for name, reason in ignored[:_LISTED_IGNORED]]
-    return "; ".join(shown) + ("; …" if len(ignored) > _LISTED_IGNORED else "")
-
-
-def counted_names(count: int) -> tuple[str, ...]:
-    """The names of columns that have none of their own.
-
-    >>> counted_names(3)
-    ('1', '2', '3')
-    """
-    return tuple(str(i + 1) for i in range(count))
 
 
 def select(

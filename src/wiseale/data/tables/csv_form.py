@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from wiseale.data.tables.columns import counted_names
 from wiseale.errors import DataError
+from wiseale.spaces.columns import counted_names
 
 _SEPARATORS = {"tab": "\t", "semicolon": ";", "bar": "|", "comma": ","}  # the rarer inside cells, the more preferred
 _SAMPLE = 1 << 16  # characters looked at, and the rest of the line

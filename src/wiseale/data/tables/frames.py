@@ -1,41 +1,23 @@
-"""Data frames of pandas, polars and Arrow: their columns as raw columns, and cells as a frame of the same form.
-
-Neither pandas nor polars is required: which library a frame belongs to is known by the module of its class.
-"""
+"""Data frames of pandas, polars and Arrow, and matrices: their columns as raw columns."""
 
 from __future__ import annotations
 
 import datetime
 import decimal
-import importlib.util
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from wiseale.data.dataset import Array
 from wiseale.data.tables.arrow_columns import raw_column
 from wiseale.data.tables.blocks import RawBlock
 from wiseale.data.tables.columns import Selection, select
 from wiseale.data.tables.raw import RawColumn, Text
-from wiseale.data.tables.schema import Column, TableSchema
 from wiseale.errors import DataError
-
-_CLASSES = {("pandas", "DataFrame"), ("polars", "DataFrame"), ("pyarrow", "Table")}
-
-
-def library_of(frame: Any) -> str:
-    """``"pandas"``, ``"polars"`` or ``"pyarrow"`` for their data frames, empty for anything else."""
-    names = {(cls.__module__.partition(".")[0], cls.__name__) for cls in type(frame).__mro__}
-    return next((library for library, _ in _CLASSES & names), "")
-
-
-def frame_names(frame: Any) -> tuple[str, ...]:
-    """Names of a frame's columns."""
-    return tuple(str(name) for name in (frame.column_names if library_of(frame) == "pyarrow" else frame.columns))
+from wiseale.spaces.frames import frame_names, library_of
 
 
 def select_all(frame: Any) -> Selection:
@@ -110,66 +92,3 @@ def _python_values(values: list[Any], dtype: str) -> RawColumn:
     if all(isinstance(value, numbers) for value in present):
         return RawColumn(np.array([math.nan if v is None else float(v) for v in values]), dtype)
     return RawColumn(values, dtype)
-
-
-def write_frame(schema: TableSchema, cells: Array, like: Any = None) -> Any:
-    """Cells (n, C) as a frame of the library, types and categories they were learned from.
-
-    Where that was no frame: a pandas frame if there are words and pandas is installed, else an array. ``like`` is a
-    frame whose rows these are: its index is kept.
-    """
-    columns = [column.decode(np.asarray(cells[:, i], np.float64)) for i, column in enumerate(schema.columns)]
-    library = schema.frame or _fallback(columns)
-    if library == "pandas":
-        import pandas as pd
-
-        index = like.index if library_of(like) == "pandas" else None
-        named = zip(schema.columns, columns, strict=True)
-        return pd.concat([_pandas_series(column, values, index) for column, values in named], axis=1)
-    if library == "polars":
-        import polars as pl
-
-        return pl.DataFrame([_polars_series(c, values) for c, values in zip(schema.columns, columns, strict=True)])
-    if library == "pyarrow":
-        arrays = [_arrow_array(column, values) for column, values in zip(schema.columns, columns, strict=True)]
-        return pa.table(arrays, names=list(schema.names))
-    return np.stack(columns, axis=1)
-
-
-def _fallback(columns: Sequence[Array]) -> str:
-    words = any(column.dtype == object for column in columns)
-    return "pandas" if words and importlib.util.find_spec("pandas") else ""
-
-
-def _pandas_series(column: Column, values: Array, index: Any) -> Any:
-    import pandas as pd
-
-    if column.dtype == "category":
-        dtype = pd.CategoricalDtype(list(column.levels), column.ordered)
-        return pd.Series(values, index, dtype, name=column.name)
-    series = pd.Series(values, index, name=column.name)
-    if not column.dtype or series.isna().any():
-        return series.infer_objects()
-    if np.issubdtype(values.dtype, np.number) and column.dtype.lower().startswith(("int", "uint")):
-        limits = np.iinfo(column.dtype.lower().partition("[")[0])
-        series = series.clip(float(limits.min), float(limits.max))
-    return series.astype(column.dtype)
-
-
-def _polars_series(column: Column, values: Array) -> Any:
-    import polars as pl
-
-    base = column.dtype.partition("(")[0]
-    dtype = pl.Enum([str(level) for level in column.levels]) if base == "Enum" else getattr(pl, base, None)
-    series = pl.Series(column.name, values.tolist())
-    return series if dtype is None else series.cast(dtype, strict=False)
-
-
-def _arrow_array(column: Column, values: Array) -> Any:
-    array = pa.array(values.tolist())
-    if column.dtype.startswith("dictionary"):
-        return array.dictionary_encode()
-    try:
-        return array.cast(pa.type_for_alias(column.dtype), safe=False)
-    except (ValueError, KeyError):  # a type without a short name
-        return array

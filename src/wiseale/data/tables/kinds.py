@@ -14,16 +14,13 @@ import numpy.typing as npt
 
 from wiseale.config import split_items, unquote
 from wiseale.data.dataset import Array
-from wiseale.data.tables.kind_error import KindError
 from wiseale.data.tables.raw import RawColumn, as_word
-from wiseale.data.tables.schema import Column, Level, TableSchema
 from wiseale.errors import ConfigError, DataError, counted
+from wiseale.spaces import Column, MixedSpace
+from wiseale.spaces.columns import MOST_LEVELS, KindError, Level
 
 Asked = Literal["number", "binary", "category", "count", "label", "ignore"]
 """Kinds a user can ask for; whether a count is Poisson or negative binomial is decided from the data."""
-
-MOST_LEVELS = 1_000
-"""Levels of a category at the most."""
 
 _LIKELY_LEVELS = 256  # words with more levels are not taken for a category unless the user says so
 _SURE_LEVELS = 20  # with at most this many they are, however few rows there are
@@ -285,13 +282,13 @@ def _from_words(made: Column, facts: Facts, where: Callable[[int], str]) -> Colu
     return Ignored(name, f"{count} levels in {facts.observed:,} rows, too many to guess that it is a category")
 
 
-def choose_counts(schema: TableSchema, x: Array) -> TableSchema:
+def choose_counts(space: MixedSpace, x: Array) -> MixedSpace:
     """Poisson or negative binomial for each count, by which gives the odd rows, fitted on the even ones, more nats."""
-    columns = list(schema.columns)
+    columns = list(space.columns)
     for i, column in enumerate(columns):
-        if column.kind in ("poisson", "negative_binomial"):
+        if column.is_count:
             columns[i] = replace(column, kind="negative_binomial" if _overdispersed(x[:, i]) else "poisson")
-    return replace(schema, columns=tuple(columns))
+    return replace(space, columns=tuple(columns))
 
 
 def _overdispersed(cells: npt.NDArray[Any]) -> bool:

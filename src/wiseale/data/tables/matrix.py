@@ -12,9 +12,9 @@ from wiseale.data.tables.blocks import gather
 from wiseale.data.tables.columns import Selection
 from wiseale.data.tables.frames import raw_blocks
 from wiseale.data.tables.kinds import choose_counts
-from wiseale.data.tables.mixed import encoded, learn_schema
-from wiseale.data.tables.schema import TableSchema
+from wiseale.data.tables.mixed import encoded, learn_space
 from wiseale.errors import DataError
+from wiseale.spaces import MixedSpace
 
 
 def has_missing(x: Array) -> bool:
@@ -22,15 +22,15 @@ def has_missing(x: Array) -> bool:
     return x.dtype.kind == "f" and any(bool(np.isnan(x[rows]).any()) for rows in row_blocks(x))
 
 
-def learn_matrix(x: Array, what: str) -> tuple[Array, TableSchema]:
+def learn_matrix(x: Array, what: str) -> tuple[Array, MixedSpace]:
     """The cells (n, C) of a matrix that has missing ones, and the kinds of its columns, which are called 1, 2, …."""
     empty = np.flatnonzero(np.all([np.isnan(x[rows]).all(0) for rows in row_blocks(x)], 0))
     if len(empty):
         column = f"column {empty[0] + 1} of {what} (counted from 1)"
         raise DataError(f"{column} is empty, all {len(x):,} cells are missing: leave it out")
     chosen = Selection(what, ("",) * x.shape[1], tuple(range(x.shape[1])), ())
-    learned = learn_schema(chosen, partial(raw_blocks, x), {})
-    schema = learned.schema
-    assert schema is not None
-    cells, _ = gather(learned.chosen, encoded(schema, learned.chosen, partial(raw_blocks, x)), missing=True)
-    return cells, choose_counts(schema, cells)
+    learned = learn_space(chosen, partial(raw_blocks, x), {})
+    space = learned.space
+    assert space is not None
+    cells, _ = gather(learned.chosen, encoded(space, learned.chosen, partial(raw_blocks, x)), missing=True)
+    return cells, choose_counts(space, cells)

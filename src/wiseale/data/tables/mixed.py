@@ -1,12 +1,14 @@
-"""Tables with words, categories and missing cells: their schema is learned in one reading, their cells in another."""
+"""Tables with words, categories and missing cells: their space is learned in one reading, their cells in another."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from wiseale.data.dataset import Array
 from wiseale.data.tables.blocks import Block, RawBlock, place
@@ -21,9 +23,11 @@ from wiseale.data.tables.kinds import (
     decide,
     merge_rare,
 )
-from wiseale.data.tables.schema import Column, TableSchema, Unseen
+from wiseale.data.tables.raw import RawColumn, Text
 from wiseale.errors import DataError
 from wiseale.registry import did_you_mean
+from wiseale.spaces import Column, MixedSpace, TableSpace
+from wiseale.spaces.columns import KindError, Unseen
 
 Raw = Callable[[Selection], Iterator[RawBlock]]
 
@@ -34,19 +38,20 @@ class Learned:
 
     Attributes:
         chosen: the columns that are learned from.
-        schema: their kinds; None where they are numbers alone and none is missing.
+        space: of their cells; None where they are numbers alone and none is missing.
         ignored: name of each other column, and why it is not learned from.
     """
 
     chosen: Selection
-    schema: TableSchema | None
+    space: MixedSpace | None
     ignored: tuple[tuple[str, str], ...]
 
 
+_TRUTH = {"false": False, "true": True}
 _LINES_KEPT = 1 << 20  # rows whose line numbers are remembered for errors
 
 
-def learn_schema(
+def learn_space(
     chosen: Selection,
     read: Raw,
     asked: Mapping[str, Asked],
@@ -98,11 +103,11 @@ def learn_schema(
         if isinstance(column, Column)
     )
     features = tuple(chosen.features[i] for i in kept)
-    return Learned(replace(chosen, features=features), TableSchema(columns, ignored, unseen=unseen), ignored)
+    return Learned(replace(chosen, features=features), MixedSpace.of(columns, ignored, unseen), ignored)
 
 
 def leave_out_row_numbers(chosen: Selection, x: Array) -> tuple[Learned, Array]:
-    """A table of numbers alone (n, C) without its row numbers, by the rule of :func:`learn_schema`."""
+    """A table of numbers alone (n, C) without its row numbers, by the rule of :func:`learn_space`."""
     kept, ignored = [], []
     for k, i in enumerate(chosen.features):
         column = x[:, k]
@@ -151,26 +156,80 @@ def _is_plain(facts: Facts) -> bool:
     return column is not None and column.categories is None and not column.holds and facts.numbers == facts.rows
 
 
-def encoded(schema: TableSchema, chosen: Selection, read: Raw, unseen: Unseen = "error") -> Iterator[Block]:
+def encoded(space: TableSpace, chosen: Selection, read: Raw, unseen: Unseen = "error") -> Iterator[Block]:
     """The cells of the chosen columns as numbers, block by block."""
     start = 0
     for raw in read(chosen):
-        yield encode_block(schema, chosen, raw, unseen, start)
+        yield encode_block(space, chosen, raw, unseen, start)
         start += len(raw)
 
 
 def encode_block(
-    schema: TableSchema, chosen: Selection, raw: RawBlock, unseen: Unseen = "error", start: int = 0
+    space: TableSpace, chosen: Selection, raw: RawBlock, unseen: Unseen = "error", start: int = 0
 ) -> Block:
     """The cells of a block as numbers; its first row is called ``start`` in errors."""
 
     def where(i: int) -> str:
         return place(chosen, start + i, raw.lines[i] if raw.lines else None)
 
-    values = np.empty((len(raw), len(schema.columns)))
-    for i, (column, cells) in enumerate(zip(schema.columns, raw.columns, strict=True)):
-        values[:, i] = column.encode(cells, where, unseen)
+    values = np.empty((len(raw), space.x_shape[0]))
+    for i, (column, cells) in enumerate(zip(space.written, raw.columns, strict=True)):
+        values[:, i] = encode_column(column, cells, where, unseen)
     return Block(values, raw.labels, raw.lines)
+
+
+def encode_column(
+    column: Column, raw: RawColumn, where: Callable[[int], str], unseen: Unseen = "error"
+) -> npt.NDArray[np.float64]:
+    """Cells as numbers, (n,); ``where(i)`` names the row of a cell that cannot be one."""
+    if not column.has_levels:
+        cells, wrong = raw.as_numbers()
+        if wrong is not None:
+            advice = raw.form.advice([raw.values[wrong]]) if raw.form else ""
+            problem = f'{where(wrong)} has {raw.shown(wrong)} in column "{column.name}", not a number'
+            raise DataError(problem + (advice and f": {advice}"))
+        if column.is_count:
+            _require_counts(column, cells, where)
+        return cells
+    positions: dict[Any, int] = {level: i for i, level in enumerate(column.levels)}
+    if isinstance(raw.values, Text) and all(isinstance(level, str) for level in column.levels):
+        result = raw.values.look_up(positions)
+    else:
+        result = np.array([positions.get(value, -1) for value in _level_values(column, raw)], np.float64)
+    unknown = np.flatnonzero((result < 0) & ~raw.missing())
+    if column.other:
+        result[unknown] = positions[column.other]
+    elif len(unknown) and unseen == "error":
+        first = int(unknown[0])
+        near = did_you_mean(str(raw.values[first]), [str(level) for level in column.levels])
+        raise DataError(
+            f'{where(first)} has {raw.shown(first)} in column "{column.name}", which training did not see{near}; '
+            "correct it, or say unseen=missing or unseen=other"
+        )
+    result[result < 0] = math.nan
+    return result
+
+
+def _level_values(column: Column, raw: RawColumn) -> Sequence[Any]:
+    """The cells as levels are looked up: text, or numbers; ``true`` in a file is True in a data frame."""
+    numbers: list[float] = raw.as_numbers()[0].tolist()
+    if all(isinstance(level, str) for level in column.levels):
+        if not raw.boolean:
+            return raw.words()
+        truth = {_TRUTH[level.lower()]: level for level in map(str, column.levels) if level.lower() in _TRUTH}
+        return [truth.get(bool(number)) if number in (0, 1) else None for number in numbers]
+    if isinstance(column.levels[0], bool) and not raw.is_numeric:
+        return [_TRUTH.get(str(word).lower(), number) for word, number in zip(raw.words(), numbers, strict=True)]
+    return numbers
+
+
+def _require_counts(column: Column, cells: npt.NDArray[np.float64], where: Callable[[int], str]) -> None:
+    wrong = np.flatnonzero(~((cells >= 0) & (cells == np.floor(cells))) & ~np.isnan(cells))
+    if len(wrong):
+        problem = f'{where(int(wrong[0]))} has {cells[wrong[0]]:g} in column "{column.name}", which is no count'
+        if column.name.isdecimal() and not column.dtype:  # an array has no names to say kinds by
+            raise DataError(f"{problem}: correct it, or train on a table that names the column and say it is a number")
+        raise KindError(problem, "correct it, or train with {number}", column.name)
 
 
 def _find(file: str, asked: Mapping[str, Asked], names: list[str]) -> dict[str, Asked]:

@@ -8,15 +8,16 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from wiseale.config import Settings, setting
-from wiseale.data.dataset import Dataset, Scaling
+from wiseale.data.dataset import Dataset
 from wiseale.data.defaults import make_dataset
 from wiseale.data.tables.blocks import CellError, RawBlock, as_numbers, gather
 from wiseale.data.tables.columns import Selection, select
 from wiseale.data.tables.csv_form import Form
 from wiseale.data.tables.kinds import choose_counts, parse_kinds
-from wiseale.data.tables.mixed import encoded, learn_schema, leave_out_row_numbers
-from wiseale.data.tables.schema import TableSchema, Unseen
+from wiseale.data.tables.mixed import encoded, learn_space, leave_out_row_numbers
 from wiseale.errors import DataError
+from wiseale.spaces import MixedSpace, Scaling
+from wiseale.spaces.columns import Unseen
 
 
 class Reader(Protocol):
@@ -56,30 +57,31 @@ class TableFile(Settings):
         :mod:`wiseale.data.tables.mixed`.
         """
         names, read = self.open(path)
-        kinds = parse_kinds(self.kinds)
-        labels = tuple(dict.fromkeys((*self.labels, *(name for name, kind in kinds.items() if kind == "label"))))
-        kinds = {name: kind for name, kind in kinds.items() if kind != "label"}
-        chosen = select(path.name, names, self.columns, self.drop, labels, row_numbers=True, line_of=read.line_of)
-        schema: TableSchema | None = None
+        asked = parse_kinds(self.kinds)
+        labels = dict.fromkeys((*self.labels, *(name for name, kind in asked.items() if kind == "label")))
+        kinds = {name: kind for name, kind in asked.items() if kind != "label"}
+        roles = (self.columns, self.drop, tuple(labels))
+        chosen = select(path.name, names, *roles, row_numbers=True, line_of=read.line_of)
+        space: MixedSpace | None = None
         try:
             if kinds:
                 raise CellError("kinds are said")
             x, factors = gather(chosen, as_numbers(chosen, read.raw(chosen)))
             learned, x = leave_out_row_numbers(chosen, x)
         except CellError:
-            learned = learn_schema(chosen, read.raw, kinds, self.missing, self.unseen)
-            if (schema := learned.schema) is None:
+            learned = learn_space(chosen, read.raw, kinds, self.missing, self.unseen)
+            if (space := learned.space) is None:
                 x, factors = gather(learned.chosen, as_numbers(learned.chosen, read.raw(learned.chosen)))
             else:
-                x, factors = gather(learned.chosen, encoded(schema, learned.chosen, read.raw), missing=True)
-                schema = choose_counts(schema, x)
+                x, factors = gather(learned.chosen, encoded(space, learned.chosen, read.raw), missing=True)
+                space = choose_counts(space, x)
         if len(x) < 1 + training:
             held = "no rows" if len(x) == 0 else "only 1 row"
             raise DataError(f"{path.name} has {held}: at least {1 + training} are needed")
         scaling: Scaling | None = None if self.standardize == "auto" else self.standardize
         columns = tuple(learned.chosen.names[i] or str(i + 1) for i in learned.chosen.features)
         return make_dataset(
-            x, name, factors=factors, columns=columns, scaling=scaling, table=schema, ignored=learned.ignored
+            x, name, factors=factors, columns=columns, scaling=scaling, cells=space, ignored=learned.ignored
         )
 
     def open(self, path: Path) -> tuple[Sequence[str], Reader]:

@@ -20,6 +20,7 @@ from wiseale.data.packs.writer import pack_chunks
 from wiseale.paper.teapot.render import render
 from wiseale.platform.folders import cache_root
 from wiseale.platform.machine import cores
+from wiseale.spaces import ImagesSpace
 
 Images = npt.NDArray[np.uint8]
 Factors = dict[str, npt.NDArray[np.float64]]
@@ -64,6 +65,7 @@ class Teapot(Settings):
                 max_epochs=30,
             ),
             fingerprint=pack.metadata.images_sha256,
+            space=ImagesSpace(pack.x.shape[1:], "unit"),
             circular={"azimuth": 2 * math.pi},
         )
 
