@@ -2,7 +2,6 @@
 
 import json
 import math
-from dataclasses import dataclass
 
 import numpy as np
 import pandas
@@ -31,14 +30,6 @@ def cells(n=40):
     return x
 
 
-@dataclass
-class Stored:
-    x: np.ndarray
-
-    def read(self, rows):
-        return self.x[rows]
-
-
 EXAMPLES = [
     (NumbersSpace((3,), scaling="columns", columns=tuple(map(Column, "abc"))), RNG.normal(5, [1, 9, 100], (40, 3))),
     (NumbersSpace((3,)), RNG.normal(size=(40, 3))),
@@ -55,7 +46,7 @@ def test_every_kind_has_an_example():
 
 
 def fitted(space, x):
-    units = space.fit_units(Stored(x), np.arange(len(x)))
+    units = space.fit_units(x, np.arange(len(x)))
     values = torch.from_numpy(x / 255 if x.dtype == np.uint8 else x)
     return units, values
 

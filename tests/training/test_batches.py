@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from wiseale.data.dataset import Dataset, Preset, Rows
+from wiseale.data.dataset import Preset, Rows
 from wiseale.spaces import plain_space
 from wiseale.training import batches
 from wiseale.training.batches import Batches
@@ -63,15 +63,15 @@ def test_dynamic_binarisation_draws_anew_with_the_levels_as_probabilities():
     assert not torch.equal(draws[0], draws[1])
 
 
-def dataset(rows, scaling):
-    return Dataset("x", rows, None, PRESET, "", plain_space(rows.x.shape[1:], rows.reading, scaling))
+def fit_units(rows, scaling, index):
+    return plain_space(rows.x.shape[1:], rows.reading, scaling).fit_units(rows.x, index)
 
 
 @pytest.mark.parametrize(("scaling", "axis"), [("columns", 0), ("global", None)])
 def test_units_are_the_training_rows_moments(scaling, axis):
     x = (np.random.default_rng(1).normal(size=(9000, 3)) * [1, 10, 0.1] + [1e3, 0, -4]).astype(np.float32)
     index = np.arange(0, 9000, 2)
-    units = fit_units(dataset(Rows(x), scaling), index)
+    units = fit_units(Rows(x), scaling, index)
     chosen = x[index].astype(np.float64)
     np.testing.assert_allclose(units.mean.numpy(), chosen.mean(axis), rtol=1e-6, atol=1e-6)
     np.testing.assert_allclose(units.scale.numpy(), chosen.std(axis), rtol=1e-5)
@@ -80,7 +80,7 @@ def test_units_are_the_training_rows_moments(scaling, axis):
 def test_a_constant_column_is_centred_and_keeps_its_scale():
     x = np.ones((50, 2), np.float32) * 3
     x[:, 1] = np.arange(50)
-    units = fit_units(dataset(Rows(x), "columns"), np.arange(50))
+    units = fit_units(Rows(x), "columns", np.arange(50))
     assert units.scale[0] == 1
     assert torch.all(units(torch.from_numpy(x))[:, 0] == 0)
 
@@ -89,20 +89,20 @@ def test_float64_is_standardised_before_it_is_rounded():
     """Seconds since 1970 that span a minute: float32 alone would hold them to 128 s."""
     minute = np.random.default_rng(2).uniform(0, 60, (300, 2))
     rows = Rows(1.7e9 + minute)
-    units = fit_units(dataset(rows, "columns"), np.arange(300))
+    units = fit_units(rows, "columns", np.arange(300))
     expected = (minute - minute.mean(0)) / minute.std(0)
     np.testing.assert_allclose(Batches(rows, units=units).read(torch.arange(300)).numpy(), expected, atol=1e-5)
 
 
 def test_units_stay_where_they_are_when_a_model_moves():
-    units = fit_units(dataset(Rows(np.ones((4, 2)) * 1e9), "columns"), np.arange(4))
+    units = fit_units(Rows(np.ones((4, 2)) * 1e9), "columns", np.arange(4))
     moved = torch.nn.ModuleDict({"units": units}).to("meta").half()["units"]
     assert moved.mean.dtype == torch.float64
     assert moved.mean.device.type == "cpu"
 
 
 def test_pixels_are_standardised_after_reading(mapped):
-    units = fit_units(dataset(Rows(mapped, "unit"), "global"), np.arange(40))
+    units = fit_units(Rows(mapped, "unit"), "global", np.arange(40))
     read = Batches(Rows(mapped, "unit"), units=units).read(torch.arange(40))
     assert float(read.mean()) == pytest.approx(0, abs=1e-5)
     assert float(read.std(correction=0)) == pytest.approx(1, abs=1e-5)
