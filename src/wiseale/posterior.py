@@ -31,9 +31,9 @@ class Posterior:
     sigma: Tensor | None = None
 
     def __post_init__(self) -> None:
-        shapes = [tuple(part.shape) for part in (self.mu, self.sigma) if part is not None]
-        if self.mu.ndim != 2 or len(set(shapes)) > 1:
-            raise ValueError(f"mu and sigma must both be (M, d_z), got {' and '.join(map(str, shapes))}")
+        if self.mu.ndim != 2 or (self.sigma is not None and self.mu.shape != self.sigma.shape):
+            sigma = "" if self.sigma is None else f" and {tuple(self.sigma.shape)}"
+            raise ValueError(f"mu and sigma must both be (M, d_z), got {tuple(self.mu.shape)}{sigma}")
 
     def __len__(self) -> int:
         return self.mu.shape[0]

@@ -361,8 +361,7 @@ def test_arrow_files(tmp_path: Path, name: str) -> None:
     with new(tmp_path / name, table.schema) as file:
         file.write_table(table)
     dataset = load_path(f"{tmp_path}/{name}:kinds=big:number")
-    assert dataset.table is not None
-    assert [column.kind for column in dataset.table.columns] == ["number", "number", "binary"]
+    assert [column.kind for column in dataset.space.columns] == ["number", "number", "binary"]
     np.testing.assert_array_equal(dataset.train.x[:, 0], x)
     np.testing.assert_array_equal(dataset.train.x[:4, 2], [0, np.nan, 1, 0])
     whole = (tmp_path / name).read_bytes()
