@@ -236,8 +236,7 @@ def _log_ratio(above: Tensor, below: Tensor) -> Tensor:
 
 def _shortest(grid: Tensor, step: Tensor) -> Tensor:
     """Values on a grid of decimals without the last bits of the product: 0.3, not 0.30000000000000004."""
-    rounded = torch.from_numpy(np.round(grid.numpy(), _MOST_DECIMALS))
-    return torch.where(step > 0, rounded, grid)
+    return torch.where(step > 0, torch.round(grid, decimals=_MOST_DECIMALS), grid)
 
 
 @dataclass(frozen=True)
@@ -301,9 +300,10 @@ def _fit_column(x: Array) -> _Column:
     deviation = max(float(variances.mean()), float(variances.max()) / _PEAK) if len(knots) else 0.0
     weight = 1 - _NOISE / deviation if deviation > _NOISE else 0.0
     weight = weight if step or not atom.any() else 1.0
-    if weight == 0.0 or len(knots) < 2:
-        knots = mean + spread * np.array([-1.0, 1.0])
-        scores = np.array([-1.0, 1.0])
+    is_affine = weight == 0.0 or len(knots) < 2
+    if is_affine:
+        knots = values[[0, -1]]
+        scores = (knots - mean) / spread
     else:
         scores = weight * scores + (1 - weight) * affine
     lower, upper = _bounds(lowest, highest)
@@ -313,10 +313,10 @@ def _fit_column(x: Array) -> _Column:
     ceiling = highest if step or atom[-1] else upper
     atoms = values[atom] if not step else np.empty(0)
     slopes = _slopes(knots, scores)
-    if math.isfinite(lower):  # the tail is a line over the logarithm of the distance from the bound
+    if math.isfinite(lower) and not is_affine:  # the tail is a line over the logarithm of the distance from the bound
         ratio = (knots[1] - lower) / (knots[0] - lower)
         slopes[0] = (scores[1] - scores[0]) / math.log(ratio) / (knots[0] - lower)
-    if math.isfinite(upper):
+    if math.isfinite(upper) and not is_affine:
         ratio = (upper - knots[-2]) / (upper - knots[-1])
         slopes[-1] = (scores[-1] - scores[-2]) / math.log(ratio) / (upper - knots[-1])
     return _Column(knots, scores, slopes, len(knots) - 1, lower, upper, step, lowest, floor, ceiling, atoms, reach)
@@ -356,15 +356,16 @@ def _quantiles(
         if k in (0, len(values) - 1):  # the cell is open: its value is at the middle of its mass
             edges[float(values[k])] = float(below[k] + counts[k] / 2)
     fixed = sorted({min(max(rows, 0.0), float(n)) for rows in edges.values()})
-    place, rows = (values + reach, below + counts) if on_grid else (values, below + counts / 2)
+    place = values + reach if on_grid else values
+    rows: Array = below + counts * (1.0 if on_grid else 0.5)
     apart = max(_FEWEST_BETWEEN, n / 4 / MOST_KNOTS)
     levels = n * ndtr(np.linspace(-3, 3, MOST_KNOTS))
     previous = -math.inf
     for level in levels:
-        k = int(np.abs(rows - level).argmin())
-        at, share = float(place[k]), float(rows[k])
+        nearest = int(np.abs(rows - level).argmin())
+        at, share = float(place[nearest]), float(rows[nearest])
         near = min((abs(share - other) for other in fixed), default=math.inf)
-        if atom[k] or near < apart / 2 or share - previous < apart / 2 or not 1 <= share <= n - 1:
+        if atom[nearest] or near < apart / 2 or share - previous < apart / 2 or not 1 <= share <= n - 1:
             continue
         edges[at] = share
         previous = share
@@ -394,4 +395,5 @@ def _slopes(knots: Array, scores: Array) -> Array:
     """t' at the knots: the harmonic mean of the neighbouring secants (Fritsch & Butland 1984), exact for a line."""
     secants = np.diff(scores) / np.diff(knots)
     inner = 2 / (1 / secants[:-1] + 1 / secants[1:])
-    return np.r_[secants[0], inner, secants[-1]]
+    slopes: Array = np.r_[secants[0], inner, secants[-1]]
+    return slopes
