@@ -170,11 +170,11 @@ def features(train: pd.DataFrame, *others: pd.DataFrame) -> list[Array]:
     return [np.concatenate(part, 1) for part in parts]
 
 
-def two_sample(real: Array, synthetic: Array, seed: int) -> float:
+def two_sample(real: Array, synthetic: Array, seed: int, trees: int = 200) -> float:
     """Accuracy of a random forest, five folds of shuffled rows."""
     x, y = np.concatenate([real, synthetic]), np.repeat([0, 1], [len(real), len(synthetic)])
     folds = StratifiedKFold(5, shuffle=True, random_state=seed)
-    forest = RandomForestClassifier(200, random_state=seed)
+    forest = RandomForestClassifier(trees, random_state=seed)
     return float(cross_val_score(forest, x, y, cv=folds).mean())
 
 
