@@ -14,12 +14,12 @@ from wiseale.figures.curves import training_curves
 from wiseale.figures.decoded import reconstructions
 from wiseale.figures.posteriors import posterior_contours
 from wiseale.figures.style import SMALL, legend_below, panels, point_style, save_figure
-from wiseale.paper.bounds.figures import figure4
-from wiseale.paper.bounds.toy import read_table
 from wiseale.paper.evidence import conditions_of
 from wiseale.paper.page import FIGURES
 from wiseale.paper.rows import Condition, RunRow
 from wiseale.paper.sweep import sweep_points
+from wiseale.paper.toy import read_table
+from wiseale.paper.toy_figures import figure4
 from wiseale.report.document import Picture
 
 FIGURE_1 = (s.WAE_MMD_GAUSSIAN, s.WISE_ALE, s.AEVB, s.BETA_VAE)

@@ -12,10 +12,19 @@ from matplotlib.figure import Figure
 
 from wiseale.errors import RunError
 from wiseale.figures.style import save_figure
-from wiseale.paper.bounds.figures import figure4, optimum_figure
-from wiseale.paper.bounds.optimum import ObjectiveOptimumRow, OptimumRow, objective_optimum, optimum
-from wiseale.paper.bounds.two_gaussians import TOLERANCE, MinimumRow, TwoGaussiansRow, minima, two_gaussians_curve
 from wiseale.paper.scales import Scale
+from wiseale.paper.toy_figures import figure4, optimum_figure
+from wiseale.paper.toy_values import (
+    TOLERANCE,
+    MinimumRow,
+    ObjectiveOptimumRow,
+    OptimumRow,
+    TwoGaussiansRow,
+    minima,
+    objective_optimum,
+    optimum,
+    two_gaussians_curve,
+)
 from wiseale.platform.atomic_files import write_text
 from wiseale.platform.json_files import parse_json, read_text, record, to_json
 from wiseale.report.write import csv_text
