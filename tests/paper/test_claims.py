@@ -124,7 +124,7 @@ def test_what_the_paper_says_of_wise_ale_is_judged_for_both_weights(name):
         named = [claim for claim in ours if variant in claim.statement]
         assert len(named) == len(ours) / 2
         for claim in named:
-            needed = {need.system.name for relation in claim.relations for need in relation.needs}
+            needed = {system.name for relation in claim.relations for system in relation.systems}
             assert needed & set(systems.values()) == {system}
 
 
@@ -259,7 +259,7 @@ def test_the_plan_has_every_run_that_a_claim_needs(scale, tmp_path):
         for comparison in registry.lookup("experiment", name).comparisons(scale, tmp_path)
         for system in comparison.systems
     }
-    needed = {(n.experiment, n.system.name) for claim in claims() for r in claim.relations for n in r.needs}
+    needed = {(r.experiment, system.name) for claim in claims() for r in claim.relations for system in r.systems}
     assert needed <= planned
 
 

@@ -37,14 +37,7 @@ from wiseale.paper.scales import TIME_PER_STEP
 
 @dataclass(frozen=True)
 class Verdict:
-    """A claim, how it came out, and why.
-
-    Attributes:
-        numbers: the statements tested, each with its interval and outcome.
-        missing: the runs that are needed and were not found.
-        findings: the tested statements one by one, as far as their runs exist.
-        untested: how many statements could not be tested, because their runs are missing.
-    """
+    """A claim, how it came out, and why: the statements tested, the runs that lack, and the statements without runs."""
 
     claim: str
     statement: str
@@ -76,12 +69,11 @@ class Claim:
         findings: list[Finding] = []
         missing: list[str] = []
         for relation in self.relations:
-            lacking = [lack for need in relation.needs if (lack := need.missing(evidence))]
+            lacking = relation.missing(evidence)
             missing += lacking
             if not lacking:
-                finding = relation.test([need.values(evidence) for need in relation.needs], confidence)
-                collapsed = [words for need in relation.needs if (words := need.collapsed(evidence))]
-                findings.append(replace(finding, text="; ".join([finding.text, *collapsed])))
+                finding = relation.test(relation.samples(evidence), confidence)
+                findings.append(replace(finding, text="; ".join([finding.text, *relation.collapsed(evidence)])))
         outcomes = [finding.outcome for finding in findings]
         outcome: Outcome = "not decided"
         if not evidence.smoke and "not held" in outcomes:

@@ -26,9 +26,8 @@ def collapsed_seeds(measures: Mapping[str, Sequence[float]]) -> int:
 class Evidence:
     """Values by experiment (``"sine"``, …), all of one experiment measured under the same conditions.
 
-    Attributes:
-        controls: values by experiment and control, of runs that differ on purpose from the experiment's own.
-        smoke: whether these are rehearsals, which decide nothing.
+    ``controls`` are values by experiment and control, of runs that differ on purpose from the experiment's own. A
+    ``smoke`` reproduction is a rehearsal, which decides nothing.
     """
 
     values: Mapping[str, Values] = field(default_factory=dict)
@@ -73,15 +72,11 @@ def values_of(rows: Sequence[RunRow], condition: Condition) -> Values:
 
 
 def evidence_of(rows: Sequence[RunRow], scale: str) -> Evidence:
-    """The evidence at one scale, one condition per experiment: where there are several, the one with the most runs.
-
-    Runs of other conditions are left out, never averaged with these.
-    """
-    by_control = {
+    """The evidence at one scale: per experiment, the condition with the most runs; others are never averaged with it."""
+    controls = {
         (experiment, control): values_of(rows, conditions[0])
-        for control in sorted({row.condition.control for row in rows} | {""})
+        for control in sorted({row.condition.control for row in rows})
         for experiment, conditions in conditions_of(rows, scale, control).items()
     }
-    own = {experiment: values for (experiment, control), values in by_control.items() if not control}
-    controls = {key: values for key, values in by_control.items() if key[1]}
+    own = {experiment: controls.pop((experiment, "")) for experiment, control in list(controls) if not control}
     return Evidence(own, controls, smoke=scale == "smoke")
