@@ -10,7 +10,7 @@ from wiseale.experiments.paper.run_rows import NOT_KEPT
 import wiseale
 from wiseale import registry
 from wiseale.config import ROLES, SCIENCE, SEARCHED, SPECS, Settings, TrainConfig
-from wiseale.report.how_it_was_run import _COMMON
+from wiseale.report.tables import _COMMON
 from wiseale.runs.record import DECIDING, FREE
 from wiseale.training.settings import RunSettings
 

@@ -15,8 +15,8 @@ from wiseale.paper.rows import Condition, RunRow
 from wiseale.paper.scales import SCALES, TIME_PER_STEP
 from wiseale.paper.sweep import compare_weights, weights_tables
 from wiseale.paper.toy import read_table
-from wiseale.report.comparison import main_table
 from wiseale.report.document import Block, Document, Paragraph, Section, Table
+from wiseale.report.tables import main_table
 
 LEAD = (
     "Every number on this page is computed from files beside it: runs.csv, one row for each run with its settings, "

@@ -7,8 +7,7 @@ from tests.paper.rows import row
 from wiseale import registry
 from wiseale.config import TrainConfig
 from wiseale.experiments import systems as s
-from wiseale.experiments.job import Job
-from wiseale.experiments.jobs import run_jobs
+from wiseale.experiments.jobs import Job, run_jobs
 from wiseale.experiments.systems import WAE_MMD_GAUSSIAN
 from wiseale.paper import reproduction
 from wiseale.paper.experiments import HEADLINE

@@ -66,7 +66,7 @@ def command(
     from wiseale.paper.toy import has_all_tables, run_toy
     from wiseale.platform.locks import reserved
     from wiseale.processes.engines import open_engine
-    from wiseale.report.write import write_report
+    from wiseale.report.pages import write_report
     from wiseale.training.plan import make_logger
 
     with spelled_as_options():

@@ -72,7 +72,7 @@ def values_of(rows: Sequence[RunRow], condition: Condition) -> Values:
 
 
 def evidence_of(rows: Sequence[RunRow], scale: str) -> Evidence:
-    """The evidence at one scale: per experiment, the condition with the most runs; others are never averaged with it."""
+    """The evidence at one scale: of each experiment, the condition with the most runs, never averaged with others."""
     controls = {
         (experiment, control): values_of(rows, conditions[0])
         for control in sorted({row.condition.control for row in rows})

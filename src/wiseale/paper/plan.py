@@ -12,7 +12,7 @@ from wiseale import config, registry
 from wiseale.config import TrainConfig
 from wiseale.errors import ConfigError
 from wiseale.experiments.comparison import COMPARISON, Comparison, read_comparison
-from wiseale.experiments.job import Job
+from wiseale.experiments.jobs import Job
 from wiseale.paper.experiments import Experiment
 from wiseale.paper.rows import RunRow, without_folders
 from wiseale.paper.scales import Scale
@@ -23,17 +23,11 @@ _OF_THE_SYSTEM = ("objective", "prior_warmup", "seed")  # which have columns of 
 
 @dataclass(frozen=True)
 class Choice:
-    """A choice of runs: some of them by name, more seeds, not those whose rows are known already.
+    """A choice of runs: some of them by name, more seeds, not those whose rows are known already."""
 
-    Attributes:
-        only: parts of names; a run is made if its name contains one of them. Empty: every run.
-        seeds: seeds of each system; None: as many as the scale has.
-        known: rows of runs made elsewhere, which are not made again.
-    """
-
-    only: tuple[str, ...] = ()
-    seeds: int | None = None
-    known: tuple[RunRow, ...] = ()
+    only: tuple[str, ...] = ()  # parts of names; empty: every run
+    seeds: int | None = None  # of each system; None: as many as the scale has
+    known: tuple[RunRow, ...] = ()  # of runs made elsewhere, which are not made again
 
     def includes(self, job: Job, experiment: str, scale: Scale, control: str) -> bool:
         """Whether to make a run."""

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from wiseale import registry
 from wiseale.errors import RunError
 from wiseale.experiments.comparison import COMPARISON, Comparison, Result, Summary, read_comparison, summarize
 from wiseale.experiments.jobs import Failure, Show, run_jobs
+from wiseale.experiments.request import reading, write_request
 from wiseale.paper.evidence import Evidence, evidence_of
 from wiseale.paper.experiments import Experiment
 from wiseale.paper.plan import ALL_RUNS, Choice, plan_runs
 from wiseale.paper.rows import RUNS, RunRow, merge, row_of, write_rows
 from wiseale.paper.scales import Scale
-from wiseale.platform.atomic_files import write_text
 from wiseale.platform.json_files import parse_table, read_text, record, to_json
 from wiseale.processes.engines import Engine
 
@@ -25,18 +25,12 @@ REQUEST = "reproduction.json"
 
 @dataclass(frozen=True)
 class Outcome:
-    """What has come of one experiment so far.
-
-    Attributes:
-        comparisons: the experiment's own runs, the main comparison first.
-        controls: runs that differ from them on purpose, by the name of the difference; never averaged with them.
-        note: what a reader must know of its data.
-    """
+    """What has come of one experiment so far."""
 
     name: str
-    comparisons: tuple[Comparison, ...] = ()
-    note: str | None = None
-    controls: Mapping[str, Comparison] = field(default_factory=dict)
+    comparisons: tuple[Comparison, ...] = ()  # its own runs, the main comparison first
+    note: str | None = None  # what a reader must know of its data
+    controls: Mapping[str, Comparison] = field(default_factory=dict)  # differ on purpose, never averaged with its own
 
     @property
     def experiment(self) -> Experiment:
@@ -118,15 +112,10 @@ def run_experiments(
 
 def keep_request(out: Path, scale: Scale, notes: Mapping[str, str] | None = None) -> None:
     """Record the scale and the remarks on the data in ``out``; a directory of another scale is refused."""
-    before = read_reproduction(out) if (out / REQUEST).exists() else Reproduction(scale)
+    before = _read_request(out) if (out / REQUEST).exists() else _Request(scale, {})
     if before.scale != scale:
         raise RunError(f"{out} holds a reproduction at scale {before.scale}: choose another --out")
-    remarks = {name: outcome.note for name, outcome in before.outcomes.items() if outcome.note} | dict(notes or {})
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        write_text(out / REQUEST, to_json({"scale": scale, "notes": remarks}))
-    except OSError as error:
-        raise RunError(f"cannot write {out / REQUEST}: {error.strerror}") from None
+    write_request(out / REQUEST, to_json({"scale": scale, "notes": before.notes | dict(notes or {})}))
 
 
 @dataclass(frozen=True)
@@ -139,29 +128,23 @@ class _Request:
 
 def read_reproduction(out: Path) -> Reproduction:
     """The paper's experiments found in a directory."""
-    path = out / REQUEST
-    if not path.exists():
+    if not (out / REQUEST).exists():
         raise RunError(f"{out} holds no reproduction: make one with `wiseale reproduce`")
-    try:
-        request = record(_Request, parse_table(read_text(path)))
-        scale, notes = request.scale, request.notes
-    except (OSError, ValueError) as error:
-        raise RunError(f"cannot read {path}: {error}; restore it, or reproduce into another --out") from None
-    outcomes = {}
-    for name in registry.EXPERIMENTS:
-        outcome = replace(_read_outcome(out, name), note=notes.get(name))
-        if outcome.comparisons or outcome.note:
-            outcomes[name] = outcome
-    return Reproduction(scale, outcomes)
+    request = _read_request(out)
+    every = (_read_outcome(out, name, request.notes.get(name)) for name in registry.EXPERIMENTS)
+    return Reproduction(request.scale, {one.name: one for one in every if one.comparisons or one.note})
 
 
-def _read_outcome(out: Path, name: str) -> Outcome:
+def _read_request(out: Path) -> _Request:
+    with reading(out / REQUEST, "reproduce"):
+        return record(_Request, parse_table(read_text(out / REQUEST)))
+
+
+def _read_outcome(out: Path, name: str, note: str | None) -> Outcome:
     """The comparisons in the experiment's folder: its own, and those whose settings differ from them as controls."""
     folders = [out / name, *sorted(path for path in (out / name).glob("*") if path.is_dir())]
     comparisons = {folder: read_comparison(folder) for folder in folders if (folder / COMPARISON).exists()}
     main = comparisons.get(out / name)
-    if main is None:
-        return Outcome(name)
-    own = {folder: one for folder, one in comparisons.items() if one.base == main.base}
-    controls = {folder.name: one for folder, one in comparisons.items() if folder not in own}
-    return Outcome(name, tuple(own.values()), controls=controls)
+    own = [one for one in comparisons.values() if main and one.base == main.base]
+    controls = {folder.name: one for folder, one in comparisons.items() if main and one.base != main.base}
+    return Outcome(name, tuple(own), note, controls)

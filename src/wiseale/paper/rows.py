@@ -16,7 +16,7 @@ from wiseale.config import ROLES, parse_spec
 from wiseale.errors import RunError
 from wiseale.experiments.comparison import Result
 from wiseale.platform.atomic_files import write_text
-from wiseale.report.write import csv_text
+from wiseale.report.pages import csv_text
 from wiseale.training.settings import RunSettings
 from wiseale.training.split import MOST_HELD_OUT, held_out_count
 
@@ -31,28 +31,16 @@ _HELD_OUT = 0.05
 class Condition:
     """What runs must have in common to be averaged or compared: the data, the network and the training settings.
 
-    Not in it: the system with its settings (objective and ``prior_warmup``, of which a system has
-    one) and the seed, in which compared runs differ on purpose; threads, processes and device, which change only the
-    rounding; version and commit, because runs made over several days would then never be averaged. All but those of the
-    machine are kept in the row.
-
-    Attributes:
-        scale: what `wiseale reproduce` was asked for.
-        control: how the runs differ on purpose from the experiment's own (``"init-torch"``); empty for its own runs.
-        rows: training rows of the data, those held out included.
-        init: initial weights of the network.
-        n_eval: rows evaluated on.
-        data_fingerprint: the beginning of the data's SHA-256.
-        further: rows held out, early stopping, gradient clipping, precision and first weights, where they differ from
-            those of the paper's experiments (``"patience=5, precision=bf16"``). Read from the row's ``config``, it has
-            no column.
+    Not in it: the system (objective and ``prior_warmup``) and the seed, in which compared runs differ on purpose;
+    threads, processes and device, which change only the rounding; version and commit, because runs made over several
+    days would then never be averaged.
     """
 
     experiment: str
     scale: str
-    control: str
+    control: str  # how the runs differ on purpose from the experiment's own ("init-torch"); empty for its own runs
     data: str
-    rows: int
+    rows: int  # for training, those held out included
     epochs: int
     batch_size: int
     latent_dim: int
@@ -62,8 +50,8 @@ class Condition:
     lr: float
     lr_schedule: str
     n_eval: int
-    data_fingerprint: str
-    further: str = field(default="", repr=False)
+    data_fingerprint: str  # the beginning of its SHA-256
+    further: str = field(default="", repr=False)  # unusual settings in the row's config: "patience=5, precision=bf16"
 
     @property
     def key(self) -> str:
@@ -79,28 +67,19 @@ class Condition:
 
 @dataclass(frozen=True)
 class RunRow:
-    """One evaluated run.
-
-    Attributes:
-        objective: the system's spec, as it was asked for.
-        weight: what the prior is multiplied by, per observation.
-        seconds: training time of all epochs.
-        commit: Git commit the run was started from; empty if it is unknown.
-        config: the settings that decide the run's result, as JSON.
-        measures: every measure that has a value.
-    """
+    """One evaluated run."""
 
     condition: Condition
     system: str
-    objective: str
-    weight: float
+    objective: str  # the spec, as it was asked for
+    weight: float  # what the prior is multiplied by, per observation
     prior_warmup: float
     seed: int
-    seconds: float
+    seconds: float  # training time of all epochs
     version: str
-    commit: str
-    config: str
-    measures: Mapping[str, float]
+    commit: str  # the run was started from; empty if it is unknown
+    config: str  # the settings that decide the run's result, as JSON
+    measures: Mapping[str, float]  # that have a value
 
 
 _CONDITION = tuple(item.name for item in dataclasses.fields(Condition) if item.name != "further")

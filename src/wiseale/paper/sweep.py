@@ -56,7 +56,8 @@ class WeightComparison:
 
     def _in_both(self, otherwise: str) -> str:
         """Which is better in both, else ``otherwise``, else that it is open; then which compare as collapsed models."""
-        both = {(-1, -1): "WiSE-ALE better in both", (1, 1): "β-VAE better in both"}.get(self._signs, otherwise)
+        names: dict[tuple[int, ...], str] = {(-1, -1): "WiSE-ALE better in both", (1, 1): "β-VAE better in both"}
+        both = names.get(self._signs, otherwise)
         seeds = [len(self.ours[0]), len(self.theirs[0])]
         few = "" if self.differences else f": {seeds[0]} and {seeds[1]} of {MINIMUM_SEEDS} seeds"
         sides = zip(("WiSE-ALE", "β-VAE"), self.collapsed, seeds, strict=True)

@@ -78,8 +78,9 @@ def optimum_figure(optima: Sequence[OptimumRow], objective: Sequence[ObjectiveOp
         for name, dash, marker in (("bound", "-", "os"[number]), ("exact", "--", "^v"[number])):
             style = LineStyle(f"{name}, d = {d}", PALETTE[number], dash, marker)
             _draw_curve(left, style, sizes, [getattr(row, name) for row in rows])
-    _logarithmic(left.xaxis, 4)
-    _logarithmic(left.yaxis, 10)
+    left.loglog()
+    _tick_powers(left.xaxis, 4)
+    _tick_powers(left.yaxis, 10)
     _label(left, "at the bound's minimum", "posteriors M", "nats")
     for number, (m, some) in enumerate(groupby(objective, lambda row: row.batch_size), 4):
         points = list(some)
@@ -87,7 +88,8 @@ def optimum_figure(optima: Sequence[OptimumRow], objective: Sequence[ObjectiveOp
         _draw_curve(right, style, [row.x_sigma for row in points], [row.gap for row in points])
     label = "½(1 − ln 2): all apart, or all collapsed"
     right.axhline(NO_OVERLAP_GAP, color="0.35", linewidth=0.9, linestyle=(0, (1, 2)), label=label)
-    _logarithmic(right.xaxis, 10)
+    right.semilogx()
+    _tick_powers(right.xaxis, 10)
     _label(right, "at the objective's minimum", "x_sigma of the likelihood", "bound − exact (nats)")
     handles: list[Artist] = [handle for ax in (left, right) for handle in ax.get_legend_handles_labels()[0]]
     figure.legend(handles=handles, loc="outside lower center", ncols=3, fontsize=SMALL, frameon=False)
@@ -108,9 +110,8 @@ def _draw_curve(ax: Axes, style: LineStyle, x: Sequence[float], y: Sequence[floa
     )
 
 
-def _logarithmic(axis: Axis, base: int) -> None:
-    """A logarithmic axis with ticks at powers of ``base``, written as plain numbers."""
-    axis.axes.set(**{f"{axis.axis_name}scale": "log"})
+def _tick_powers(axis: Axis, base: int) -> None:
+    """On a logarithmic axis, ticks at powers of ``base``, written as plain numbers."""
     axis.set_major_locator(LogLocator(base))
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axis.set_minor_locator(NullLocator())

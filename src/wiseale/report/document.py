@@ -1,4 +1,4 @@
-"""The content of a report, independent of its format (HTML or Markdown)."""
+"""The content of a report, independent of its format."""
 
 from __future__ import annotations
 

@@ -12,12 +12,12 @@ from wiseale.data.tables.raw import as_word
 from wiseale.data.tables.schema import Column
 from wiseale.errors import RunError, counted
 from wiseale.experiments.comparison import Comparison, Result, System, summarize
-from wiseale.experiments.gallery import draw_all
+from wiseale.experiments.figures import draw_all
 from wiseale.figures.words import data_in_words, objective_in_words
-from wiseale.models.inference import Codec
-from wiseale.report.comparison import collapse_notes, column_quality, comparison_sections, runs_table
+from wiseale.report.comparison import collapse_notes, comparison_sections
 from wiseale.report.document import Document, Paragraph, Picture, Section, Table
 from wiseale.report.in_short import in_short, lead
+from wiseale.report.tables import column_quality, runs_table
 from wiseale.runs.run import Run
 
 
@@ -74,15 +74,14 @@ def strange_cells(run: Run) -> tuple[Table, ...]:
         return ()
     numbers, places = np.unravel_index(order, surprise.shape)
     x_hat = codec.decode(codec.encode(x[numbers]).mu)
-    columns = _columns(codec)
+    table = codec.model_config.table
+    columns = table.columns if table is not None else [Column(name, "number") for name in codec.model_config.columns]
     rows = []
     for answer, row, i in zip(x_hat, numbers, places, strict=True):
-        others = [f"{column.name} {_in_words(column, x[row, k])}" for k, column in enumerate(columns) if k != i][
-            :_OTHERS
-        ]
-        more = ", …" if len(columns) - 1 > _OTHERS else ""
+        others = [f"{column.name} {_in_words(column, x[row, k])}" for k, column in enumerate(columns) if k != i]
+        more = ", …" if len(others) > _OTHERS else ""
         cell = (columns[i].name, _in_words(columns[i], x[row, i]), _in_words(columns[i], answer[i]))
-        rows.append((str(row + 1), *cell, f"{surprise[row, i]:.1f}", ", ".join(others) + more))
+        rows.append((str(row + 1), *cell, f"{surprise[row, i]:.1f}", ", ".join(others[:_OTHERS]) + more))
     which = f"the first {MOST_ROWS:,} rows" if len(run.dataset.train.x) > MOST_ROWS else counted(len(x), "row")
     caption = (
         f"Of {which}, the cells that are least likely given the code of their row: log p of the expected value "
@@ -91,11 +90,6 @@ def strange_cells(run: Run) -> tuple[Table, ...]:
     )
     titles = ("row", "column", "observed", "expected", "nats", "the rest of the row")
     return (Table("strange_cells", titles, tuple(rows), caption),)
-
-
-def _columns(codec: Codec) -> tuple[Column, ...]:
-    table = codec.model_config.table
-    return table.columns if table is not None else tuple(Column(n, "number") for n in codec.model_config.columns)
 
 
 def _in_words(column: Column, cell: float) -> str:

@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from wiseale.errors import RunError, counted
-from wiseale.experiments.search.space import settings_of_trial
-from wiseale.experiments.search.study import Search, read_search
+from wiseale.experiments.search import Search, read_search
+from wiseale.experiments.space import settings_of_trial
 from wiseale.figures.style import line_style, panels, point_style, save_figure
 from wiseale.figures.words import data_in_words
 from wiseale.platform.atomic_files import write_text
