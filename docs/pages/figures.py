@@ -14,9 +14,8 @@ from wiseale.figures.curves import training_curves
 from wiseale.figures.decoded import reconstructions
 from wiseale.figures.posteriors import posterior_contours
 from wiseale.figures.style import SMALL, legend_below, panels, point_style, save_figure
-from wiseale.paper.evidence import by_system, conditions_of
 from wiseale.paper.page import FIGURES
-from wiseale.paper.rows import Condition, RunRow
+from wiseale.paper.rows import Condition, RunRow, by_system, conditions_of
 from wiseale.paper.sweep import MEASURES
 from wiseale.paper.toy import read_table
 from wiseale.paper.toy_figures import figure4

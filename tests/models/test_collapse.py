@@ -15,7 +15,7 @@ from wiseale.likelihoods import BernoulliFamily, GaussianFamily
 from wiseale.models.collapse import CodeUse, code_use, collapse_message
 from wiseale.objectives import make_objective
 from wiseale.posterior import Posterior
-from wiseale.report.pages import to_markdown
+from wiseale.report.document import to_markdown
 from wiseale.report.run import run_document
 
 RNG = np.random.default_rng(0)

@@ -12,8 +12,8 @@ from wiseale.data.sets.sine import Sine
 from wiseale.experiments import systems as s
 from wiseale.experiments.intervals import adjusted_confidence, seeds_to_decide
 from wiseale.objectives import make_objective
+from wiseale.paper import SCALES
 from wiseale.paper.claims import Claim, claims, judge
-from wiseale.paper.evidence import Evidence
 from wiseale.paper.experiments import CELEBA, DataChoice
 from wiseale.paper.relations import (
     Above,
@@ -24,7 +24,7 @@ from wiseale.paper.relations import (
     NotAbove,
     Steadier,
 )
-from wiseale.paper.scales import SCALES
+from wiseale.paper.rows import Evidence
 
 OURS, THEIRS = s.WISE_ALE, s.AEVB
 LOW, HIGH = (1.0, 1.01, 0.99), (2.0, 2.01, 1.99)

@@ -21,11 +21,10 @@ from wiseale.errors import RunError
 from wiseale.experiments import systems as s
 from wiseale.experiments.comparison import Result
 from wiseale.experiments.intervals import difference_interval
+from wiseale.paper import TIME_PER_STEP
 from wiseale.paper.claims import Claim
-from wiseale.paper.evidence import conditions_of, evidence_of, values_of
 from wiseale.paper.relations import Below
-from wiseale.paper.rows import merge, read_rows, write_rows
-from wiseale.paper.scales import TIME_PER_STEP
+from wiseale.paper.rows import conditions_of, evidence_of, merge, read_rows, values_of, write_rows
 from wiseale.paper.sweep import compare_neighbours, compare_weights
 from wiseale.training.records import EpochRecord
 

@@ -9,8 +9,17 @@ import pytest
 from matplotlib.figure import Figure
 
 from wiseale.experiments.comparison import Estimate
-from wiseale.report.document import Commands, Definitions, Document, Paragraph, Picture, Section, Table
-from wiseale.report.pages import to_html, write_report
+from wiseale.report.document import (
+    Commands,
+    Definitions,
+    Document,
+    Paragraph,
+    Picture,
+    Section,
+    Table,
+    to_html,
+    write_report,
+)
 from wiseale.report.tables import estimate_cell
 
 HOSTILE = '<script>alert("x")</script> & <b>|bold|</b>'

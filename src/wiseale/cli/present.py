@@ -13,7 +13,7 @@ from wiseale.experiments.comparison import Comparison, summarize
 from wiseale.experiments.jobs import Failure
 from wiseale.report.comparison import comparison_page
 from wiseale.report.document import Table as ReportTable
-from wiseale.report.pages import write_report
+from wiseale.report.document import write_report
 from wiseale.report.tables import main_table
 
 

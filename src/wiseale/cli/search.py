@@ -52,7 +52,7 @@ def command(
     from rich.console import Console
 
     from wiseale.experiments.search import Measure, prepare_search, run_search
-    from wiseale.report.pages import write_report
+    from wiseale.report.document import write_report
     from wiseale.report.search import best_trial, search_document
 
     console = Console(highlight=False, soft_wrap=True)

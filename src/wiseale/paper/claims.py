@@ -18,7 +18,7 @@ from wiseale import registry
 from wiseale.experiments import systems as s
 from wiseale.experiments.comparison import System
 from wiseale.experiments.intervals import adjusted_confidence
-from wiseale.paper.evidence import Evidence
+from wiseale.paper import TIME_PER_STEP
 from wiseale.paper.relations import (
     MARGIN,
     Above,
@@ -32,7 +32,7 @@ from wiseale.paper.relations import (
     Relation,
     Steadier,
 )
-from wiseale.paper.scales import TIME_PER_STEP
+from wiseale.paper.rows import Evidence
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from wiseale.config import TrainConfig
 from wiseale.experiments import systems as s
 from wiseale.experiments.comparison import Comparison, System
 from wiseale.experiments.jobs import Job
-from wiseale.paper.scales import LEARNED_NOISE, TIME_PER_STEP, TORCH_WEIGHTS, Scale
+from wiseale.paper import LEARNED_NOISE, TIME_PER_STEP, TORCH_WEIGHTS, Scale
 
 _NARROW_FACES = "paper_celeba:width=0.125"  # the paper's network is far too wide for a CPU
 

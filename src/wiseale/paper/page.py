@@ -13,11 +13,11 @@ from wiseale.experiments.figures import draw_all
 from wiseale.experiments.intervals import MINIMUM_SEEDS
 from wiseale.figures.style import SavedFigure
 from wiseale.models.collapse import LEAST_INFORMATION
+from wiseale.paper import Scale
 from wiseale.paper.claims import BY_COMPUTATION, Verdict, judge
-from wiseale.paper.evidence import conditions_of
 from wiseale.paper.relations import MARGIN
 from wiseale.paper.reproduction import Outcome, Reproduction, read_reproduction
-from wiseale.paper.scales import Scale
+from wiseale.paper.rows import conditions_of
 from wiseale.paper.sweep import weights_tables
 from wiseale.paper.toy import Judgement, ToyResult, read_toy
 from wiseale.report.comparison import comparison_sections, measure_definitions

@@ -17,7 +17,7 @@ from wiseale.experiments.intervals import (
     seeds_to_decide,
     spread_ratio_interval,
 )
-from wiseale.paper.evidence import Evidence, collapsed_seeds
+from wiseale.paper.rows import Evidence, collapsed_seeds
 
 Outcome = Literal["held", "not held", "not decided"]
 Samples = Sequence[Sequence[float]]

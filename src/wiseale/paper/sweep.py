@@ -9,8 +9,7 @@ from statistics import fmean
 
 from wiseale.experiments import systems as s
 from wiseale.experiments.intervals import MINIMUM_SEEDS, Interval, adjusted_confidence, difference_interval
-from wiseale.paper.evidence import by_system, collapsed_seeds
-from wiseale.paper.rows import Condition, RunRow
+from wiseale.paper.rows import Condition, RunRow, by_system, collapsed_seeds
 from wiseale.report.document import Table
 
 MEASURES = {"reconstruction": "reconstruction", "kl_aggregate_mc": "aggregate KL"}

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from wiseale.errors import RunError
 from wiseale.figures.style import save_figure
-from wiseale.paper.scales import Scale
+from wiseale.paper import Scale
 from wiseale.paper.toy_figures import figure4, optimum_figure
 from wiseale.paper.toy_values import (
     TOLERANCE,
@@ -27,7 +27,7 @@ from wiseale.paper.toy_values import (
 )
 from wiseale.platform.atomic_files import write_text
 from wiseale.platform.json_files import parse_json, read_text, record, to_json
-from wiseale.report.pages import csv_text
+from wiseale.report.document import csv_text
 
 WIDE = 2.0  # a range of sigma is wide if largest / smallest exceeds this
 CLOSE = 0.01  # the bound has approached the exact value if it is within this many nats per dimension
