@@ -109,23 +109,19 @@ class Comparison:
         path = self.out / COMPARISON
         if not path.exists():
             request.refuse_other_files(self.out, "comparison")
-        elif others := self._differences(read_comparison(self.out)):
-            raise RunError(
-                f"{self.out} holds a comparison with other settings ({', '.join(others)}): repeat them, or choose "
-                "another --out"
-            )
+        else:
+            before, ours = read_comparison(self.out), asdict(self.base) | {"evaluate_rows": self.evaluate_rows}
+            theirs = asdict(before.base) | {"evaluate_rows": before.evaluate_rows}
+            names = [name for name in ours if name in (*SCIENCE, "evaluate_rows") and ours[name] != theirs[name]]
+            if names:
+                differences = ", ".join(f"{name} is {theirs[name]}, not {ours[name]}" for name in names)
+                raise RunError(
+                    f"{self.out} holds a comparison with other settings ({differences}): repeat them, or choose "
+                    "another --out"
+                )
         values = asdict(self)
         del values["out"]
         request.write_request(path, sealed(values))
-
-    def _differences(self, before: Comparison) -> list[str]:
-        """Settings of a kept comparison in which its runs would differ from these: ``["max_epochs is 2, not 3"]``."""
-        theirs, ours = ({**asdict(one.base), "evaluate_rows": one.evaluate_rows} for one in (before, self))
-        return [
-            f"{name} is {theirs[name]}, not {value}"
-            for name, value in ours.items()
-            if name in (*SCIENCE, "evaluate_rows") and theirs[name] != value
-        ]
 
 
 def default_workers(processes: int = 1) -> int:

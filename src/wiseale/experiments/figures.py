@@ -31,7 +31,7 @@ from wiseale.objectives.aevb import Aevb
 from wiseale.objectives.beta_vae import BetaVae
 from wiseale.runs.run import Run
 
-# Measures of evaluation.json that make up a sandwich, in the order of its fields.
+# Measures of evaluation.json that make up a sandwich, by its fields.
 _SANDWICH = {
     "lower": "kl_aggregate_lower_bound",
     "mc": "kl_aggregate_mc",

@@ -183,7 +183,8 @@ def run_jobs(jobs: Sequence[Job], engine: Engine, show: Show, limit: float = mat
 
     def tick(ended: Mapping[Job, Ending], running: Collection[Job]) -> None:
         active = {job: _state(job, logged[job]) for job in running}
-        show([(job, active.get(job) or _state_at_end(ended.get(job))) for job in jobs])
+        over: dict[Job, State] = {job: ending.state for job, ending in ended.items() if ending.state != "stopped"}
+        show([(job, active.get(job, over.get(job, "waiting"))) for job in jobs])
 
     with _terminated_as_interrupt():
         ended = run_all(jobs, partial(do_job, caller=Caller(variables, Path.cwd())), engine, tick, limit)
@@ -195,10 +196,6 @@ def _state(job: Job, logged: int) -> State:
     if job.log_bytes() == logged:
         return "waiting"
     return "training" if job.next_step in ("train", "resume") else "evaluating"
-
-
-def _state_at_end(ending: Ending | None) -> State:
-    return "waiting" if ending is None or ending.state == "stopped" else ending.state
 
 
 @contextmanager

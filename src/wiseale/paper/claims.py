@@ -89,8 +89,6 @@ class Claim:
         return Verdict(self.name, self.statement, outcome, ". ".join(parts), named, tuple(findings), untested)
 
 
-_VARIANTS = {"weight 1": s.WISE_ALE, "as written, 1/M": s.WISE_ALE_AS_WRITTEN}
-
 # Waves have the variance E[A²]/2 = 2/3; noise of variance 0.05², which no code holds, adds to the error.
 _WAVES, _NOISE = 2 / 3, 0.05**2
 ALMOST_PERFECT_MSE = 0.01 * _WAVES + _NOISE  # "almost perfectly" (ours): 99 % of the waves' variance is explained
@@ -107,10 +105,11 @@ _CLOSE = 1e-3
 
 def claims() -> tuple[Claim, ...]:
     """The claims that trained runs decide; C4 and C8 are decided by the bound analysis."""
+    variants = {"weight 1": s.WISE_ALE, "as written, 1/M": s.WISE_ALE_AS_WRITTEN}
     of_each = (
         Claim(name, statement.format(variant), tuple(relations(system)))
         for name, statement, relations in _OF_EACH_VARIANT
-        for variant, system in _VARIANTS.items()
+        for variant, system in variants.items()
     )
     return (*of_each, *_OF_ALL)
 

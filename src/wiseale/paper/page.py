@@ -16,7 +16,7 @@ from wiseale.models.collapse import LEAST_INFORMATION
 from wiseale.paper import Scale
 from wiseale.paper.claims import BY_COMPUTATION, Verdict, judge
 from wiseale.paper.relations import MARGIN
-from wiseale.paper.reproduction import Outcome, Reproduction, read_reproduction
+from wiseale.paper.reproduction import Outcome, read_reproduction
 from wiseale.paper.rows import conditions_of
 from wiseale.paper.sweep import weights_tables
 from wiseale.paper.toy import Judgement, ToyResult, read_toy
@@ -36,11 +36,6 @@ def reproduction_page(out: Path, toy: ToyResult | None = None) -> tuple[Document
     if toy is None and (out / "toy" / "tables").is_dir():
         toy = read_toy(out / "toy")
     verdicts = judge(reproduction.evidence(), verdicts_of(toy.tables.judgements) if toy else ())
-    return _document(reproduction, verdicts, toy, out), verdicts
-
-
-def _document(reproduction: Reproduction, verdicts: Sequence[Verdict], toy: ToyResult | None, out: Path) -> Document:
-    """Draw the figures and assemble the report."""
     judged = tuple((v.claim, v.statement, v.outcome, _numbers(v)) for v in verdicts)
     claims = Table("claims", ("claim", "what it says", "verdict", "numbers"), judged)
     sections = [Section("Claims", (Paragraph(how_claims_are_judged()), claims)), *([toy_section(toy)] if toy else [])]
@@ -62,7 +57,7 @@ def _document(reproduction: Reproduction, verdicts: Sequence[Verdict], toy: ToyR
     missing = tuple((v.claim, v.statement, one) for v in verdicts for one in v.missing)
     data = [Table("claims_missing", ("claim", "what it says", "missing"), missing)]
     data += [runs_table(one.results, stem(one.experiment.title)) for one in reproduction.outcomes.values()]
-    return Document("The paper's experiments, run again", lead, tuple(sections), tuple(data))
+    return Document("The paper's experiments, run again", lead, tuple(sections), tuple(data)), verdicts
 
 
 def _numbers(verdict: Verdict) -> str:

@@ -135,9 +135,8 @@ class Above(_Ordered):
 class Comparable(_Pair):
     """The means differ by at most ``margin`` times theirs, a test of equivalence by two one-sided tests.
 
-    That is so where ours lies between (1 − margin)·theirs and (1 + margin)·theirs: the intervals of ours minus each of
-    the two lie on different sides of 0 (not held: on the same side). Theirs is estimated too, so each interval counts
-    its spread. A wide interval decides nothing.
+    The intervals of ours − (1 ± margin)·theirs lie on different sides of 0 (not held: on the same side). Theirs is
+    estimated too, so each interval counts its spread.
     """
 
     margin: float = MARGIN

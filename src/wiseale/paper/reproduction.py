@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from wiseale import config, registry
 from wiseale.config import TrainConfig
@@ -39,7 +39,9 @@ class Choice:
             return False
         place = (experiment, scale, control)
         rows = [row for row in self.known if (c := row.condition) and (c.experiment, c.scale, c.control) == place]
-        return not any(_is_of_system(job, row) and is_row_of(job.config, row) for row in rows)
+        # A job's name ends with its system's, followed by the seed where there are several.
+        named = [r for r in rows if f" {job.name}".endswith((f" {r.system}", f" {r.system}, seed {r.seed}"))]
+        return not any(is_row_of(job.config, row) for row in named)
 
 
 ALL_RUNS = Choice()
@@ -72,7 +74,7 @@ def plan_runs(
         data = experiment.choose_data(data_root or default_data_root())
         notes |= {} if data.note is None else {name: data.note}
         every = [] if data.skip else experiment.comparisons(scale, out / name, data.spec, **common)
-        comparisons[name] = [replace(one, seeds=_seeds(one, choice)) for one in every]
+        comparisons[name] = [_with_seeds(one, choice.seeds) for one in every]
         for priority, job in experiment.jobs(scale, comparisons[name]) if every else []:
             control = _control(job, comparisons[name])
             named = replace(job, name=f"{name}: {control}{', ' if control else ''}{job.name}")
@@ -114,15 +116,10 @@ def _agrees(name: str, given: Any, kept: Any) -> bool:
     return bool(given == kept)
 
 
-def _is_of_system(job: Job, row: RunRow) -> bool:
-    """A job's name ends with its system's, followed by the seed where there are several."""
-    return f" {job.name}".endswith((f" {row.system}", f" {row.system}, seed {row.seed}"))
-
-
-def _seeds(comparison: Comparison, choice: Choice) -> int:
-    """The seeds asked for, else the experiment's own; never fewer than the directory has already."""
-    seeds = choice.seeds or comparison.seeds
-    return max(seeds, read_comparison(comparison.out).seeds) if (comparison.out / COMPARISON).exists() else seeds
+def _with_seeds(comparison: Comparison, seeds: int | None) -> Comparison:
+    """With the seeds asked for, else the experiment's own; never fewer than the directory has already."""
+    kept = read_comparison(comparison.out).seeds if (comparison.out / COMPARISON).exists() else 0
+    return replace(comparison, seeds=max(seeds or comparison.seeds, kept))
 
 
 def _control(job: Job, comparisons: Sequence[Comparison]) -> str:
@@ -146,8 +143,7 @@ class Outcome:
     @property
     def experiment(self) -> Experiment:
         """The experiment of this name."""
-        experiment: Experiment = registry.lookup("experiment", self.name)
-        return experiment
+        return cast(Experiment, registry.lookup("experiment", self.name))
 
     @property
     def results(self) -> list[Result]:

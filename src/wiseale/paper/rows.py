@@ -19,7 +19,6 @@ from wiseale.experiments.comparison import Result
 from wiseale.models.collapse import CodeUse
 from wiseale.platform.atomic_files import write_text
 from wiseale.report.document import csv_text
-from wiseale.training.settings import RunSettings
 from wiseale.training.split import MOST_HELD_OUT, held_out_count
 
 RUNS = "runs.csv"
@@ -94,7 +93,9 @@ def row_of(result: Result, experiment: str, scale: str, control: str = "") -> Ru
     record, environment = result.directory.read_record(), result.directory.read_environment()
     settings, facts, evaluation = record.settings, record.facts, result.evaluation
     rows = facts.n_train + facts.n_held_out
-    kept = _kept_config(settings)
+    science = {name: value for name, value in settings.to_values().items() if ROLES[name] == "science"}
+    science |= {name: without_folders(science[name]) for name in ("data", "init_from") if science[name] is not None}
+    kept = json.dumps(science, ensure_ascii=False, sort_keys=True)
     condition = Condition(
         experiment=experiment,
         scale=scale,
@@ -140,12 +141,6 @@ def without_folders(data: str) -> str:
         return Path(data).name
     items = (f"{key}={Path(value).name if '/' in value else value}" for key, value in values.items())
     return f"{name}:{','.join(items)}" if values else name
-
-
-def _kept_config(settings: RunSettings) -> str:
-    values = {name: value for name, value in settings.to_values().items() if ROLES[name] == "science"}
-    places = {name: without_folders(values[name]) for name in ("data", "init_from") if values[name] is not None}
-    return json.dumps(values | places, ensure_ascii=False, sort_keys=True)
 
 
 def _further(kept: str, rows: int) -> str:

@@ -158,19 +158,15 @@ def run_document(path: Path) -> Document:
     results, pictures, measures, how = comparison_sections(comparison, [result], summary, others)
     sections = (
         Section("In short", (*sentences, *collapse, *(Picture(one.path, one.caption) for one in maps))),
-        *_section("Columns", columns),
+        *([Section("Columns", columns)] if columns else []),
         pictures,
-        *_section("Strange cells", strange_cells(run)),
+        *(Section("Strange cells", (table,)) for table in strange_cells(run)),
         Section("Numbers", tuple(block for block in results.blocks if block not in {*columns, *collapse})),
         measures,
         how,
     )
     title = f"{system.name} on {data_in_words(settings.data)}"
     return Document(title, lead(record, result.evaluation), sections, (runs_table([result]),))
-
-
-def _section(title: str, blocks: tuple[Table, ...]) -> tuple[Section, ...]:
-    return (Section(title, blocks),) if blocks else ()
 
 
 MOST_CELLS = 20
