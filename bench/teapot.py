@@ -6,7 +6,7 @@ import resource
 import sys
 import time
 
-from wiseale.paper.teapot.dataset import Teapot
+from wiseale.paper.teapot import Teapot
 
 
 def measure(quick: bool) -> list[dict[str, float | int]]:

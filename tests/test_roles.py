@@ -9,7 +9,7 @@ import pytest
 import wiseale
 from wiseale import registry
 from wiseale.config import ROLES, SEARCHED, SPECS, Settings, TrainConfig
-from wiseale.report.how_it_was_run import _COMMON
+from wiseale.report.tables import _COMMON
 from wiseale.runs.record import DECIDING, FREE
 from wiseale.training.settings import RunSettings
 

@@ -15,7 +15,7 @@ from docs.pages.results import results_document
 
 from wiseale.errors import WiseAleError
 from wiseale.platform.atomic_files import write_text
-from wiseale.report.write import to_markdown
+from wiseale.report.document import to_markdown
 
 DOCS = Path(__file__).parents[1]
 

@@ -11,13 +11,11 @@ from wiseale import config, registry
 from wiseale.errors import RunError
 from wiseale.experiments import systems as s
 from wiseale.experiments.intervals import MINIMUM_SEEDS, adjusted_confidence, difference_interval, estimate
-from wiseale.paper.evidence import Values, conditions_of, values_of
-from wiseale.paper.rows import Condition, RunRow
-from wiseale.paper.scales import LEARNED_NOISE, TORCH_WEIGHTS
+from wiseale.paper import LEARNED_NOISE, TORCH_WEIGHTS
+from wiseale.paper.rows import Condition, RunRow, Values, conditions_of, values_of
 from wiseale.paper.sweep import weights_tables
-from wiseale.report.cells import estimate_cell
-from wiseale.report.document import Block, Paragraph, Table
-from wiseale.report.write import to_block
+from wiseale.report.document import Block, Paragraph, Table, to_block
+from wiseale.report.tables import estimate_cell
 
 MEASURES = {"mse": "MSE", "reconstruction": "reconstruction", "kl_aggregate_mc": "aggregate KL", "elbo": "ELBO"}
 ESTIMATORS = (

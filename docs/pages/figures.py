@@ -14,17 +14,35 @@ from wiseale.figures.curves import training_curves
 from wiseale.figures.decoded import reconstructions
 from wiseale.figures.posteriors import posterior_contours
 from wiseale.figures.style import SMALL, legend_below, panels, point_style, save_figure
-from wiseale.paper.bounds.figures import figure4
-from wiseale.paper.bounds.toy import read_table
-from wiseale.paper.evidence import conditions_of
 from wiseale.paper.page import FIGURES
-from wiseale.paper.rows import Condition, RunRow
-from wiseale.paper.sweep import sweep_points
+from wiseale.paper.rows import Condition, RunRow, by_system, conditions_of
+from wiseale.paper.sweep import MEASURES
+from wiseale.paper.toy import read_table
+from wiseale.paper.toy_figures import figure4
 from wiseale.report.document import Picture
 
 FIGURE_1 = (s.WAE_MMD_GAUSSIAN, s.WISE_ALE, s.AEVB, s.BETA_VAE)
 FIGURE_5 = (s.AEVB, s.BETA_VAE, s.WAE_MMD, s.WISE_ALE, s.WISE_ALE_AS_WRITTEN)
 _FIGURES_5 = {"figure5a": "sine", "figure5b": "celeba"}
+
+
+_CURVES = {
+    "WiSE-ALE": s.sweep_of_wise_ale,
+    "β-VAE (AEVB at weight 1)": s.sweep_of_beta_vae,
+    "β-VAE with a warm-up": s.beta_vae_with_warm_up,
+}
+
+
+def sweep_points(rows: Sequence[RunRow], condition: Condition) -> dict[str, dict[str, list[tuple[float, float]]]]:
+    """By system and weight, aggregate KL and reconstruction error of every run, from the smallest weight up."""
+    systems = by_system([row for row in rows if MEASURES.keys() <= row.measures.keys()], condition)
+    points: dict[str, dict[str, list[tuple[float, float]]]] = {}
+    for title, system_at in _CURVES.items():
+        for weight in s.SWEEP:
+            if runs := systems.get(system_at(weight).name):
+                both = [(row.measures["kl_aggregate_mc"], row.measures["reconstruction"]) for row in runs]
+                points.setdefault(title, {})[weight] = both
+    return points
 
 
 def draw_weights(results: Results, rows: Sequence[RunRow], scale: str) -> Picture | None:

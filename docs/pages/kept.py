@@ -15,9 +15,8 @@ from docs.pages.figure_arrays import FigureArrays, collect_arrays
 
 from wiseale.errors import RunError
 from wiseale.experiments import systems as s
-from wiseale.paper.evidence import conditions_of
 from wiseale.paper.reproduction import Reproduction, read_reproduction
-from wiseale.paper.rows import RUNS, Condition, RunRow, merge, read_rows, row_of, write_rows
+from wiseale.paper.rows import RUNS, Condition, RunRow, conditions_of, merge, read_rows, row_of, write_rows
 
 CURVES = "curves.csv"
 TOY_TABLES = ("two_gaussians", "minima", "judgements")

@@ -8,15 +8,14 @@ from docs.pages.kept import Results
 
 from wiseale import registry
 from wiseale.experiments.intervals import estimate
-from wiseale.paper.bounds.toy import read_table
+from wiseale.paper import SCALES, TIME_PER_STEP
 from wiseale.paper.claims import Verdict, judge
-from wiseale.paper.evidence import conditions_of, evidence_of, values_of
 from wiseale.paper.page import how_claims_are_judged, verdicts_of
-from wiseale.paper.rows import Condition, RunRow
-from wiseale.paper.scales import SCALES, TIME_PER_STEP
+from wiseale.paper.rows import Condition, RunRow, conditions_of, evidence_of, values_of
 from wiseale.paper.sweep import compare_weights, weights_tables
-from wiseale.report.comparison import main_table
+from wiseale.paper.toy import read_table
 from wiseale.report.document import Block, Document, Paragraph, Section, Table
+from wiseale.report.tables import main_table
 
 LEAD = (
     "Every number on this page is computed from files beside it: runs.csv, one row for each run with its settings, "

@@ -44,7 +44,7 @@ DATASETS = {
     "fashion_mnist": "wiseale.data.sets.mnist:FashionMnist",
     "mnist": "wiseale.data.sets.mnist:Mnist",
     "sine": "wiseale.data.sets.sine:Sine",
-    "teapot": "wiseale.paper.teapot.dataset:Teapot",
+    "teapot": "wiseale.paper.teapot:Teapot",
 }
 
 SCHEDULES = {

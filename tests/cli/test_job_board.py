@@ -7,7 +7,7 @@ from rich.console import Console
 from wiseale.cli.job_board import JobBoard
 from wiseale.config import TrainConfig
 from wiseale.data import load_dataset
-from wiseale.experiments.job import Job
+from wiseale.experiments.jobs import Job
 from wiseale.runs.record import RunRecord
 from wiseale.training.plan import resolve
 from wiseale.training.records import RunFacts

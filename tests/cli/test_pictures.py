@@ -8,7 +8,7 @@ from tests.cli.commands import run
 
 from wiseale.cli.display import Pace
 from wiseale.config import TrainConfig
-from wiseale.experiments.job import Job
+from wiseale.experiments.jobs import Job
 from wiseale.figures.model_pictures import STANDARD
 from wiseale.training.records import TimedEpochRecord
 

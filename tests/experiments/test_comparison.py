@@ -18,8 +18,7 @@ from wiseale.data import load_dataset
 from wiseale.errors import DataError, RunError
 from wiseale.evaluation.encoded import encode_run
 from wiseale.experiments.comparison import Comparison, System, estimate, prepare_comparison, read_comparison, summarize
-from wiseale.experiments.job import Job
-from wiseale.experiments.jobs import run_jobs
+from wiseale.experiments.jobs import Job, run_jobs
 from wiseale.processes.engines import local_engine
 from wiseale.runs.run import Run
 

@@ -16,9 +16,8 @@ from tests.cli.commands import run
 from wiseale.cli.job_array import ArrayTask
 from wiseale.config import TrainConfig
 from wiseale.errors import ConfigError
-from wiseale.experiments import job as job_module
-from wiseale.experiments.job import Caller, Job, do_job
-from wiseale.experiments.jobs import run_jobs
+from wiseale.experiments import jobs as job_module
+from wiseale.experiments.jobs import Caller, Job, do_job, run_jobs
 from wiseale.platform.locks import reserved
 from wiseale.processes.engines import local_engine, open_engine
 from wiseale.runs.directory import RunDirectory
@@ -50,7 +49,6 @@ def commands(monkeypatch):
 
     def pretend(job, arguments, stop, caller):
         calls.append((job.name, arguments[0]))
-        job.log_command(arguments)
         RunDirectory(job.out).model.mkdir(parents=True, exist_ok=True)
         if arguments[0] == "evaluate":
             RunDirectory(job.out).evaluation.write_text("{}")
@@ -138,7 +136,7 @@ def test_commands_end_with_the_process_that_started_them(tmp_path):
         import threading
         from pathlib import Path
         from wiseale.config import TrainConfig
-        from wiseale.experiments.job import Caller, Job, do_job
+        from wiseale.experiments.jobs import Caller, Job, do_job
         config = TrainConfig(data="sine:n=150,n_test=80", network="mlp:hidden=8", max_epochs=1000000, threads=1)
         do_job(Job("run", config, Path({str(tmp_path)!r}) / "run"), threading.Event(), Caller({{}}, Path.cwd()))
     """

@@ -8,7 +8,7 @@ from scipy import stats
 from tests.evaluation.models import Decoder, case_of
 
 from wiseale.evaluation import prior_match
-from wiseale.experiments import gallery
+from wiseale.experiments import figures as gallery
 from wiseale.experiments import systems as s
 from wiseale.experiments.comparison import Estimate
 from wiseale.figures.decoded_pictures import prior_grid, spread_rows

@@ -15,8 +15,8 @@ from tests.cli.commands import run
 from wiseale.config import TrainConfig
 from wiseale.data import load_dataset
 from wiseale.errors import WiseAleError
-from wiseale.experiments.search.space import default_space, parse_space, settings_of_trial
-from wiseale.experiments.search.study import read_search
+from wiseale.experiments.search import read_search
+from wiseale.experiments.space import default_space, parse_space, settings_of_trial
 from wiseale.processes.world import ALONE
 from wiseale.runs.directory import RunDirectory
 from wiseale.training import loop

@@ -10,7 +10,7 @@ from wiseale.cli.display import NoDisplay
 from wiseale.config import TrainConfig
 from wiseale.evaluation.encoded import encode_run
 from wiseale.experiments.comparison import Result, System
-from wiseale.experiments.gallery import draw_all
+from wiseale.experiments.figures import draw_all
 from wiseale.figures import model_pictures as pictures
 from wiseale.figures.model_pictures import STANDARD, run_pictures
 from wiseale.runs.run import Run

@@ -15,8 +15,8 @@ from wiseale.likelihoods import BernoulliSettings, GaussianSettings
 from wiseale.models.collapse import CodeUse, code_use, collapse_message
 from wiseale.objectives import make_objective
 from wiseale.posterior import Posterior
+from wiseale.report.document import to_markdown
 from wiseale.report.run import run_document
-from wiseale.report.write import to_markdown
 
 RNG = np.random.default_rng(0)
 TABLE = RNG.normal(size=(300, 2)) @ RNG.normal(size=(2, 6)) + 0.1 * RNG.normal(size=(300, 6))

@@ -8,8 +8,7 @@ from tests.cli.commands import run
 from tests.paper.rows import PAPER, row
 
 from wiseale.experiments import systems as s
-from wiseale.paper.plan import Choice, is_row_of
-from wiseale.paper.reproduction import plan_runs
+from wiseale.paper.reproduction import Choice, is_row_of, plan_runs
 from wiseale.paper.rows import write_rows
 
 HELD_OUT = {"held_out": 0.05, "patience": None}  # what `auto` comes to in the paper's experiments

@@ -12,8 +12,8 @@ from wiseale.data.sets.sine import Sine
 from wiseale.experiments import systems as s
 from wiseale.experiments.intervals import adjusted_confidence, seeds_to_decide
 from wiseale.objectives import make_objective
+from wiseale.paper import SCALES
 from wiseale.paper.claims import Claim, claims, judge
-from wiseale.paper.evidence import Evidence
 from wiseale.paper.experiments import CELEBA, DataChoice
 from wiseale.paper.relations import (
     Above,
@@ -24,7 +24,7 @@ from wiseale.paper.relations import (
     NotAbove,
     Steadier,
 )
-from wiseale.paper.scales import SCALES
+from wiseale.paper.rows import Evidence
 
 OURS, THEIRS = s.WISE_ALE, s.AEVB
 LOW, HIGH = (1.0, 1.01, 0.99), (2.0, 2.01, 1.99)
@@ -124,7 +124,7 @@ def test_what_the_paper_says_of_wise_ale_is_judged_for_both_weights(name):
         named = [claim for claim in ours if variant in claim.statement]
         assert len(named) == len(ours) / 2
         for claim in named:
-            needed = {need.system.name for relation in claim.relations for need in relation.needs}
+            needed = {system.name for relation in claim.relations for system in relation.systems}
             assert needed & set(systems.values()) == {system}
 
 
@@ -259,7 +259,7 @@ def test_the_plan_has_every_run_that_a_claim_needs(scale, tmp_path):
         for comparison in registry.lookup("experiment", name).comparisons(scale, tmp_path)
         for system in comparison.systems
     }
-    needed = {(n.experiment, n.system.name) for claim in claims() for r in claim.relations for n in r.needs}
+    needed = {(r.experiment, system.name) for claim in claims() for r in claim.relations for system in r.systems}
     assert needed <= planned
 
 

@@ -7,8 +7,7 @@ from tests.paper.rows import row
 from wiseale import registry
 from wiseale.config import TrainConfig
 from wiseale.experiments import systems as s
-from wiseale.experiments.job import Job
-from wiseale.experiments.jobs import run_jobs
+from wiseale.experiments.jobs import Job, run_jobs
 from wiseale.experiments.systems import WAE_MMD_GAUSSIAN
 from wiseale.paper import reproduction
 from wiseale.paper.experiments import HEADLINE
@@ -89,7 +88,7 @@ def test_the_analysis_of_the_bounds_is_made_where_it_is_wanted_and_missing(tmp_p
         (out / "tables").mkdir(parents=True, exist_ok=True)
         (out / "tables" / "judgements.json").write_text("[]")
 
-    monkeypatch.setattr("wiseale.paper.bounds.toy.run_toy", analysis)
+    monkeypatch.setattr("wiseale.paper.toy.run_toy", analysis)
     monkeypatch.setattr("wiseale.paper.page.reproduction_page", lambda out, toy: (Document("", "", ()), []))
     for command, times in ((("all", "--only", "AEVB"), 0), (("all",), 1), (("all",), 0), (("toy",), 1)):
         made.clear()

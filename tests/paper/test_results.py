@@ -11,6 +11,7 @@ import pytest
 from docs.pages.__main__ import rebuild
 from docs.pages.choosing import fill_in, table_of
 from docs.pages.figure_arrays import FigureArrays, SystemArrays, collect_arrays
+from docs.pages.figures import sweep_points
 from docs.pages.kept import Curve, read_curves, write_curves
 from tests.cli.commands import run
 from tests.paper.rows import PAPER, SMALL, both, row, seeds
@@ -20,12 +21,11 @@ from wiseale.errors import RunError
 from wiseale.experiments import systems as s
 from wiseale.experiments.comparison import Result
 from wiseale.experiments.intervals import difference_interval
+from wiseale.paper import TIME_PER_STEP
 from wiseale.paper.claims import Claim
-from wiseale.paper.evidence import conditions_of, evidence_of, values_of
 from wiseale.paper.relations import Below
-from wiseale.paper.rows import merge, read_rows, write_rows
-from wiseale.paper.scales import TIME_PER_STEP
-from wiseale.paper.sweep import compare_neighbours, compare_weights, sweep_points
+from wiseale.paper.rows import conditions_of, evidence_of, merge, read_rows, values_of, write_rows
+from wiseale.paper.sweep import compare_neighbours, compare_weights
 from wiseale.training.records import EpochRecord
 
 OTHER = {"max_grad_norm": 1.0, "patience": 5, "precision": "bf16", "init_from": "runs/first"}

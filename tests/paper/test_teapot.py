@@ -7,8 +7,8 @@ from scipy import stats
 from wiseale.config import build, spec_of
 from wiseale.data import load_dataset
 from wiseale.errors import ConfigError, DataError
-from wiseale.paper.teapot.dataset import Teapot
-from wiseale.paper.teapot.render import render
+from wiseale.paper.teapot import Teapot
+from wiseale.paper.teapot_render import render
 
 MOST = {"azimuth": 2 * math.pi, "elevation": math.pi / 2, "red": 1, "green": 1, "blue": 1}
 
@@ -40,7 +40,7 @@ def test_an_image_depends_on_seed_and_index_alone():
 
 @pytest.mark.parametrize("workers", [1, 3])
 def test_chunks_come_in_order_whatever_the_workers(workers, monkeypatch):
-    monkeypatch.setattr("wiseale.paper.teapot.dataset._CHUNK", 8)
+    monkeypatch.setattr("wiseale.paper.teapot._CHUNK", 8)
     parts = list(Teapot().chunks(5, 50, workers))
     assert {len(images) for images, _ in parts[:-1]} == {8}
     np.testing.assert_array_equal(np.concatenate([images for images, _ in parts]), Teapot().images(5, 50))

@@ -7,9 +7,21 @@ import pytest
 from scipy import ndimage
 from tests.paper import teapot_oracle as oracle
 
-from wiseale.paper.teapot import render as teapot_render
-from wiseale.paper.teapot.mesh import CENTRE, Mesh, control_points, covers, join, teapot, tessellate
-from wiseale.paper.teapot.render import AMBIENT, HALF_WIDTH, LIGHT, SAMPLES, render
+from wiseale.paper import teapot_render
+from wiseale.paper.teapot_render import (
+    AMBIENT,
+    CENTRE,
+    HALF_WIDTH,
+    LIGHT,
+    SAMPLES,
+    Mesh,
+    control_points,
+    covers,
+    join,
+    render,
+    teapot,
+    tessellate,
+)
 
 BODY, HANDLE, SPOUT = [*range(12), *range(20, 32)], range(12, 16), range(16, 20)
 

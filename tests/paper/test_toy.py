@@ -17,18 +17,24 @@ from docs.pages.bounds.error import (
     unit_variance,
 )
 from docs.pages.bounds.limits import bias_rows, collapse_rows, saturation_rows, tiling
+from docs.pages.bounds.reference import reference
 from PIL import Image
 from scipy import optimize, special
 from tests.oracles import aggregate_kl_by_quadrature
 
 from wiseale.divergences import kl_aggregate_mc, kl_aggregate_upper_bound, log_overlap
 from wiseale.errors import RunError
-from wiseale.paper.bounds import toy
-from wiseale.paper.bounds.optimum import objective_optimum, optimum
-from wiseale.paper.bounds.reference import kl_by_quadrature, negative_entropy, reference
-from wiseale.paper.bounds.toy import judge_c4, judge_c8
-from wiseale.paper.bounds.two_gaussians import minima, two_gaussians_row
+from wiseale.paper import toy
 from wiseale.paper.page import toy_section
+from wiseale.paper.toy import judge_c4, judge_c8
+from wiseale.paper.toy_values import (
+    kl_by_quadrature,
+    minima,
+    negative_entropy,
+    objective_optimum,
+    optimum,
+    two_gaussians_row,
+)
 from wiseale.posterior import Posterior
 from wiseale.report.document import Picture
 

@@ -16,7 +16,7 @@ from wiseale.experiments.comparison import Comparison
 from wiseale.figures.style import SavedFigure
 from wiseale.paper.reproduction import keep_request, read_reproduction
 from wiseale.report import comparison as page_of_comparison
-from wiseale.report.how_it_was_run import settings_table, systems_table
+from wiseale.report.tables import settings_table, systems_table
 from wiseale.runs.train import start
 
 FIGURES = {

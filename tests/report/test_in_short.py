@@ -11,7 +11,7 @@ from wiseale.config import TrainConfig
 from wiseale.data.defaults import make_dataset
 from wiseale.evaluation.record import Evaluation
 from wiseale.figures.words import data_in_words, objective_in_words
-from wiseale.report.in_short import in_short, lead
+from wiseale.report.run import in_short, lead
 from wiseale.runs.record import RunRecord
 from wiseale.training.plan import resolve
 from wiseale.training.records import RunFacts

@@ -9,10 +9,18 @@ import pytest
 from matplotlib.figure import Figure
 
 from wiseale.experiments.comparison import Estimate
-from wiseale.report.cells import estimate_cell
-from wiseale.report.document import Commands, Definitions, Document, Paragraph, Picture, Section, Table
-from wiseale.report.html import to_html
-from wiseale.report.write import write_report
+from wiseale.report.document import (
+    Commands,
+    Definitions,
+    Document,
+    Paragraph,
+    Picture,
+    Section,
+    Table,
+    to_html,
+    write_report,
+)
+from wiseale.report.tables import estimate_cell
 
 HOSTILE = '<script>alert("x")</script> & <b>|bold|</b>'
 

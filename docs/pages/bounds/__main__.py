@@ -15,7 +15,7 @@ from docs.pages.bounds.limits import bias_rows, collapse_rows, saturation_rows
 from matplotlib.figure import Figure
 
 from wiseale.figures.style import save_figure
-from wiseale.paper.bounds.toy import write_table
+from wiseale.paper.toy import write_table
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from typing import Literal
 
 import numpy as np
 import torch
+from docs.pages.bounds.reference import reference
 from torch import Tensor
 
 from wiseale.divergences import (
@@ -17,7 +18,6 @@ from wiseale.divergences import (
     kl_posterior_prior,
     log_overlap,
 )
-from wiseale.paper.bounds.reference import reference
 from wiseale.posterior import Posterior
 from wiseale.randomness import generator
 

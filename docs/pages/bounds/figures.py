@@ -7,12 +7,12 @@ from itertools import groupby
 import numpy as np
 from docs.pages.bounds.error import PARTIAL_OVERLAP, ErrorRow, rows_varying
 from docs.pages.bounds.limits import BiasRow, SaturationRow
+from docs.pages.bounds.panels import Curve, Panel, curve_panels, numbered_style
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from wiseale.experiments.figures import LINE_STYLES
 from wiseale.figures.style import PALETTE, SMALL, new_figure
-from wiseale.paper.bounds.figures import Curve, Panel, curve_panels, numbered_style
 
 UPPER = ("jensen", "bhattacharyya", "mean_aevb")
 

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
+from docs.pages.bounds.reference import reference, with_control_variate
 from torch import Tensor
 
 from wiseale.divergences import kl_aggregate_upper_bound, kl_posterior_prior, log_aggregate
-from wiseale.paper.bounds.optimum import NO_OVERLAP_GAP
-from wiseale.paper.bounds.reference import kl_by_quadrature, reference, with_control_variate
+from wiseale.paper.toy_values import NO_OVERLAP_GAP, kl_by_quadrature
 from wiseale.posterior import LOG_2PI, Posterior
 from wiseale.randomness import generator
 

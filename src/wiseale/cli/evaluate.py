@@ -125,7 +125,7 @@ def _line_by_line() -> Progress:
 @click.option("--markdown", is_flag=True, help="write report.md in place of report.html")
 def report(directory: Path, markdown: bool) -> int:
     """Write the page of a reproduction, a comparison, a search or an evaluated run in DIRECTORY, as far as it is."""
-    from wiseale.report.write import write_report
+    from wiseale.report.document import write_report
 
     print(write_report(_document_of(directory), directory, markdown))
     return 0

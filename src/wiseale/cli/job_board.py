@@ -9,8 +9,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from wiseale.errors import RunError
-from wiseale.experiments.job import Job
-from wiseale.experiments.jobs import State
+from wiseale.experiments.jobs import Job, State
 from wiseale.runs.directory import RunDirectory, read
 from wiseale.runs.record import RunRecord
 

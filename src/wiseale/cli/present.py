@@ -11,9 +11,10 @@ from rich.table import Table
 from wiseale.errors import RunError
 from wiseale.experiments.comparison import Comparison, summarize
 from wiseale.experiments.jobs import Failure
-from wiseale.report.comparison import comparison_page, main_table
+from wiseale.report.comparison import comparison_page
 from wiseale.report.document import Table as ReportTable
-from wiseale.report.write import write_report
+from wiseale.report.document import write_report
+from wiseale.report.tables import main_table
 
 
 def present(comparison: Comparison, failures: Sequence[Failure], console: Console) -> int:

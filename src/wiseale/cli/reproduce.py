@@ -10,7 +10,7 @@ import click
 from wiseale import registry
 from wiseale.cli.options import cluster_option, spelled_as_options
 from wiseale.errors import ConfigError
-from wiseale.paper.scales import SCALES, Scale
+from wiseale.paper import SCALES, Scale
 
 TRAINED = tuple(registry.EXPERIMENTS)
 
@@ -59,14 +59,13 @@ def command(
     from wiseale.cli.present import print_failures
     from wiseale.errors import counted
     from wiseale.experiments.comparison import default_workers
-    from wiseale.paper.bounds.toy import has_all_tables, run_toy
     from wiseale.paper.page import reproduction_page
-    from wiseale.paper.plan import Choice, plan_runs
-    from wiseale.paper.reproduction import keep_request, run_experiments
+    from wiseale.paper.reproduction import Choice, keep_request, plan_runs, run_experiments
     from wiseale.paper.rows import read_rows
+    from wiseale.paper.toy import has_all_tables, run_toy
     from wiseale.platform.locks import reserved
     from wiseale.processes.engines import open_engine
-    from wiseale.report.write import write_report
+    from wiseale.report.document import write_report
     from wiseale.training.plan import make_logger
 
     with spelled_as_options():

@@ -51,9 +51,9 @@ def command(
 
     from rich.console import Console
 
-    from wiseale.experiments.search.study import Measure, prepare_search, run_search
+    from wiseale.experiments.search import Measure, prepare_search, run_search
+    from wiseale.report.document import write_report
     from wiseale.report.search import best_trial, search_document
-    from wiseale.report.write import write_report
 
     console = Console(highlight=False, soft_wrap=True)
 

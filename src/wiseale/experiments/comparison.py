@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from statistics import median
@@ -12,15 +12,12 @@ from typing import Any
 
 from wiseale.config import SCIENCE, SettingError, TrainConfig, from_values
 from wiseale.data import Dataset, load_dataset
-from wiseale.data.shared import shared
-from wiseale.errors import RunError, WiseAleError
+from wiseale.errors import RunError
 from wiseale.evaluation.record import Evaluation
+from wiseale.experiments import request
 from wiseale.experiments.intervals import Estimate, estimate
-from wiseale.experiments.job import Job
-from wiseale.experiments.jobs import Failure, Show, run_jobs
+from wiseale.experiments.jobs import Failure, Job, Show, run_jobs
 from wiseale.objectives import make_objective
-from wiseale.platform.atomic_files import is_temporary, write_text
-from wiseale.platform.folders import default_data_root
 from wiseale.platform.json_files import parse_table, read_text, record, sealed, unseal
 from wiseale.platform.locks import reserved
 from wiseale.platform.machine import cores
@@ -84,23 +81,16 @@ class Comparison:
         with reserved(self.out) if part is None else nullcontext():
             return run_jobs(self.jobs() if part is None else part, engine, show)
 
-    @contextmanager
-    def shared_data(self, dataset: Dataset) -> Iterator[None]:
+    def shared_data(self, dataset: Dataset) -> AbstractContextManager[None]:
         """Inside, the runs and the figures read this dataset instead of parsing the user's file again."""
         self.keep_request()
-        root = Path(self.base.data_root) if self.base.data_root else default_data_root()
-        with shared(dataset, self.base.data, root, self.out / ".data"):
-            yield
+        return request.shared_data(self.base, dataset, self.out)
 
     def results(self) -> list[Result]:
         """What is done so far."""
-        results = []
-        for seed in range(self.base.seed, self.base.seed + self.seeds):
-            for system in self.systems:
-                path = self.run_path(system, seed)
-                if RunDirectory(path).evaluation.exists():
-                    results.append(Result(system, seed, path))
-        return results
+        seeds = range(self.base.seed, self.base.seed + self.seeds)
+        every = [Result(system, seed, self.run_path(system, seed)) for seed in seeds for system in self.systems]
+        return [result for result in every if result.directory.evaluation.exists()]
 
     def unfinished(self) -> list[Failure]:
         """Runs without an evaluation: they failed, were stopped, or have not begun."""
@@ -116,35 +106,22 @@ class Comparison:
 
     def keep_request(self) -> None:
         """Write what the directory is for; one of runs with other settings, or of something else, is refused."""
-        request = {
-            "base": asdict(self.base),
-            "systems": [asdict(system) for system in self.systems],
-            "seeds": self.seeds,
-            "evaluate_rows": self.evaluate_rows,
-        }
         path = self.out / COMPARISON
-        if path.exists():
-            if others := self._differences(read_comparison(self.out)):
+        if not path.exists():
+            request.refuse_other_files(self.out, "comparison")
+        else:
+            before, ours = read_comparison(self.out), asdict(self.base) | {"evaluate_rows": self.evaluate_rows}
+            theirs = asdict(before.base) | {"evaluate_rows": before.evaluate_rows}
+            names = [name for name in ours if name in (*SCIENCE, "evaluate_rows") and ours[name] != theirs[name]]
+            if names:
+                differences = ", ".join(f"{name} is {theirs[name]}, not {ours[name]}" for name in names)
                 raise RunError(
-                    f"{self.out} holds a comparison with other settings ({', '.join(others)}): repeat them, or choose "
+                    f"{self.out} holds a comparison with other settings ({differences}): repeat them, or choose "
                     "another --out"
                 )
-        elif self.out.exists() and any(not is_temporary(path) for path in self.out.iterdir()):
-            raise RunError(f"{self.out} is not empty and holds no comparison: choose another --out")
-        try:
-            self.out.mkdir(parents=True, exist_ok=True)
-            write_text(path, sealed(request))
-        except OSError as error:
-            raise RunError(f"cannot write {path}: {error.strerror}") from None
-
-    def _differences(self, before: Comparison) -> list[str]:
-        """Settings of a kept comparison in which its runs would differ from these: ``["max_epochs is 2, not 3"]``."""
-        theirs, ours = ({**asdict(one.base), "evaluate_rows": one.evaluate_rows} for one in (before, self))
-        return [
-            f"{name} is {theirs[name]}, not {value}"
-            for name, value in ours.items()
-            if name in (*SCIENCE, "evaluate_rows") and theirs[name] != value
-        ]
+        values = asdict(self)
+        del values["out"]
+        request.write_request(path, sealed(values))
 
 
 def default_workers(processes: int = 1) -> int:
@@ -157,14 +134,12 @@ def read_comparison(out: Path) -> Comparison:
     path = out / COMPARISON
     if not path.exists():
         raise RunError(f"{out} holds no comparison: make one with `wiseale compare`")
-    try:
-        request = record(_Request, unseal(parse_table(read_text(path))))
-        base = from_values(TrainConfig, request.base)
-        if not 1 <= request.seeds <= _MOST_SEEDS:
-            raise ValueError(f"seeds is {request.seeds}")
-    except (OSError, ValueError, TypeError, WiseAleError) as error:
-        raise RunError(f"cannot read {path}: {error}; restore it, or compare again into another --out") from None
-    return Comparison(base, request.systems, request.seeds, out, request.evaluate_rows)
+    with request.reading(path, "compare again"):
+        kept = record(_Request, unseal(parse_table(read_text(path))))
+        base = from_values(TrainConfig, kept.base)
+        if not 1 <= kept.seeds <= _MOST_SEEDS:
+            raise ValueError(f"seeds is {kept.seeds}")
+    return Comparison(base, kept.systems, kept.seeds, out, kept.evaluate_rows)
 
 
 @dataclass(frozen=True)

@@ -28,9 +28,8 @@ class Interval:
 def difference_interval(first: Sequence[float], second: Sequence[float], confidence: float = 0.95) -> Interval:
     """mean(first) − mean(second) with Welch's interval, which allows for unequal variances; two values or more each.
 
-    Equal values on both sides do not show how far other seeds would vary: the interval is then unlimited. Equal values
-    on one side only (a system that always collapses to the same value) leave Welch's interval defined: it is the other
-    side's Student interval, with its degrees of freedom, about a constant.
+    Equal values on both sides do not show how far other seeds would vary: the interval is then unlimited. Where one
+    side has equal values (a system that always collapses), it is the other side's Student interval about a constant.
 
     >>> str(difference_interval([1.0, 2.0, 3.0], [5.0, 6.0, 7.0]))
     '-4 [-6.267, -1.733]'
@@ -58,9 +57,8 @@ def _student_interval(value: float, error: float, freedom: float, confidence: fl
 def seeds_to_decide(samples: Sequence[Sequence[float]], limit: float = 0.0, confidence: float = 0.95) -> int | None:
     """About how many seeds of each system it takes until the interval no longer contains ``limit``.
 
-    ``samples`` are one system's values, whose mean is tested, or two systems' values, whose difference is. Means and
-    variances are taken to stay as they are, so the number is a rough guide. None where ``MOST_SEEDS`` do not
-    suffice, and where all values are equal, because the interval is then unlimited whatever their number.
+    ``samples`` are one system's values, whose mean is tested, or two systems', whose difference is. A rough guide:
+    means and variances are taken to stay as they are. None where ``MOST_SEEDS`` do not suffice or all values are equal.
 
     >>> seeds_to_decide([[1.0, 2.0, 3.0], [2.0, 3.0, 4.0]]), seeds_to_decide([[1.0, 2.0, 3.0]], limit=2.0)
     (9, None)
@@ -80,9 +78,8 @@ def seeds_to_decide(samples: Sequence[Sequence[float]], limit: float = 0.0, conf
 def spread_ratio_interval(first: Sequence[float], second: Sequence[float], confidence: float = 0.95) -> Interval:
     """Ratio of the standard deviations of log values, first over second, with the interval of the F distribution.
 
-    Logarithms compare relative spreads: a system with larger values is not called less steady for that. All values
-    must be above 0. Equal values on one side show nothing of its spread: the interval is then from 0 to infinity, and
-    the ratio 0, infinite, or nan if neither side has any spread.
+    Logarithms compare relative spreads; all values must be above 0. Equal values on one side show nothing of its
+    spread: the interval is then from 0 to infinity, and the ratio 0, infinite, or nan if neither side has any spread.
 
     >>> str(spread_ratio_interval([1.0, 1.1, 1.2], [1.0, 2.0, 4.0], confidence=0.8))
     '0.1316 [0.04385, 0.3947]'

@@ -73,10 +73,10 @@ def reading(summary: Summary, variance: float) -> list[str]:
     ours, beta = summary.get(WISE_ALE.name), summary.get(BETA_VAE.name)
     if ours is None:
         return []
-    error = ours["mse"].mean
+    error, units = ours["mse"].mean, round(ours["active_units"].mean)
     sentences = [
         f"{WISE_ALE.name}, reconstructs unseen waves with a mean squared error of {error:.3f}, where the waves' own "
-        f"variance is {variance:.2f}: {1 - error / variance:.0%} of it is explained by {_codes(summary)} numbers."
+        f"variance is {variance:.2f}: {1 - error / variance:.0%} of it is explained by {units} numbers."
     ]
     if beta is not None:
         nats = max(beta["mutual_information"].mean, 0.0)
@@ -94,8 +94,3 @@ def reading(summary: Summary, variance: float) -> list[str]:
             "drawn from the prior fall where no wave has one, and decode badly."
         )
     return sentences
-
-
-def _codes(summary: Summary) -> int:
-    """Latent units in use."""
-    return round(summary[WISE_ALE.name]["active_units"].mean)

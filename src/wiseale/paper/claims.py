@@ -18,7 +18,7 @@ from wiseale import registry
 from wiseale.experiments import systems as s
 from wiseale.experiments.comparison import System
 from wiseale.experiments.intervals import adjusted_confidence
-from wiseale.paper.evidence import Evidence
+from wiseale.paper import TIME_PER_STEP
 from wiseale.paper.relations import (
     MARGIN,
     Above,
@@ -32,19 +32,12 @@ from wiseale.paper.relations import (
     Relation,
     Steadier,
 )
-from wiseale.paper.scales import TIME_PER_STEP
+from wiseale.paper.rows import Evidence
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """A claim, how it came out, and why.
-
-    Attributes:
-        numbers: the statements tested, each with its interval and outcome.
-        missing: the runs that are needed and were not found.
-        findings: the tested statements one by one, as far as their runs exist.
-        untested: how many statements could not be tested, because their runs are missing.
-    """
+    """A claim, how it came out, and why: the statements tested, the runs that lack, and the statements without runs."""
 
     claim: str
     statement: str
@@ -76,12 +69,11 @@ class Claim:
         findings: list[Finding] = []
         missing: list[str] = []
         for relation in self.relations:
-            lacking = [lack for need in relation.needs if (lack := need.missing(evidence))]
+            lacking = relation.missing(evidence)
             missing += lacking
             if not lacking:
-                finding = relation.test([need.values(evidence) for need in relation.needs], confidence)
-                collapsed = [words for need in relation.needs if (words := need.collapsed(evidence))]
-                findings.append(replace(finding, text="; ".join([finding.text, *collapsed])))
+                finding = relation.test(relation.samples(evidence), confidence)
+                findings.append(replace(finding, text="; ".join([finding.text, *relation.collapsed(evidence)])))
         outcomes = [finding.outcome for finding in findings]
         outcome: Outcome = "not decided"
         if not evidence.smoke and "not held" in outcomes:
@@ -96,8 +88,6 @@ class Claim:
         untested = len(self.relations) - len(findings)
         return Verdict(self.name, self.statement, outcome, ". ".join(parts), named, tuple(findings), untested)
 
-
-_VARIANTS = {"weight 1": s.WISE_ALE, "as written, 1/M": s.WISE_ALE_AS_WRITTEN}
 
 # Waves have the variance E[A²]/2 = 2/3; noise of variance 0.05², which no code holds, adds to the error.
 _WAVES, _NOISE = 2 / 3, 0.05**2
@@ -115,10 +105,11 @@ _CLOSE = 1e-3
 
 def claims() -> tuple[Claim, ...]:
     """The claims that trained runs decide; C4 and C8 are decided by the bound analysis."""
+    variants = {"weight 1": s.WISE_ALE, "as written, 1/M": s.WISE_ALE_AS_WRITTEN}
     of_each = (
         Claim(name, statement.format(variant), tuple(relations(system)))
         for name, statement, relations in _OF_EACH_VARIANT
-        for variant, system in _VARIANTS.items()
+        for variant, system in variants.items()
     )
     return (*of_each, *_OF_ALL)
 

@@ -10,8 +10,8 @@ from typing import Any
 from wiseale.config import TrainConfig
 from wiseale.experiments import systems as s
 from wiseale.experiments.comparison import Comparison, System
-from wiseale.experiments.job import Job
-from wiseale.paper.scales import LEARNED_NOISE, TIME_PER_STEP, TORCH_WEIGHTS, Scale
+from wiseale.experiments.jobs import Job
+from wiseale.paper import LEARNED_NOISE, TIME_PER_STEP, TORCH_WEIGHTS, Scale
 
 _NARROW_FACES = "paper_celeba:width=0.125"  # the paper's network is far too wide for a CPU
 
@@ -43,13 +43,10 @@ class DataChoice:
 
 @dataclass(frozen=True)
 class Tier:
-    """Runs of equal priority.
+    """Runs of equal priority, 0 first in all experiments; tiers with the same folder form one comparison.
 
-    Attributes:
-        priority: 0 is run first, in all experiments: headline rows, sweep, its ends, runs that are only
-            timed, other systems (an adversary makes a run several times as long), controls, choices.
-        folder: where its runs are kept under the experiment's; tiers with the same folder form one comparison.
-        settings: settings of these runs that differ on purpose from the experiment's own.
+    From first to last: headline rows, sweep, its ends, runs that are only timed, other systems (an adversary makes a
+    run several times as long), controls, choices. The settings are those that differ on purpose from the experiment's.
     """
 
     priority: int
@@ -64,22 +61,15 @@ class Experiment:
     """One of the paper's datasets with the systems trained on it.
 
     A new one is a constant in this file and a line in ``registry.EXPERIMENTS``.
-
-    Attributes:
-        tiers: its runs by priority.
-        figures: the paper's numbers for figures of the gallery, by the gallery's names.
-        choose_data: looks under the data root for data that may be missing there.
-        stand_in: settings at paper scale where other data stands in for the paper's.
-        photographs: whether rows are photographs of people, none of which is kept with the documentation.
     """
 
     title: str
     tiers: tuple[Tier, ...]
     scales: Mapping[Scale, Scaled]
-    figures: Mapping[str, str] = field(default_factory=dict)
-    choose_data: Callable[[Path], DataChoice] = lambda data_root: DataChoice()
-    stand_in: Mapping[str, Any] = field(default_factory=dict)
-    photographs: bool = False
+    figures: Mapping[str, str] = field(default_factory=dict)  # the paper's numbers, by the names of a comparison's
+    choose_data: Callable[[Path], DataChoice] = lambda data_root: DataChoice()  # looks for data that may be missing
+    stand_in: Mapping[str, Any] = field(default_factory=dict)  # settings at paper scale for data that stands in
+    photographs: bool = False  # of people, none of which is kept with the documentation
 
     def comparisons(self, scale: Scale, out: Path, data: str | None = None, **common: Any) -> list[Comparison]:
         """The main comparison first; those in folders of their own have one seed only at small scale.
@@ -87,15 +77,13 @@ class Experiment:
         ``data`` stands in for the experiment's own; ``common`` are further training settings of all runs.
         """
         scaled = self.scales[scale]
-        settings = {**scaled.settings, **(self.stand_in if data and scale == "paper" else {})}
-        base = TrainConfig(data=data or scaled.data, threads=1, **common, **settings)
+        own = {**scaled.settings, **(self.stand_in if data and scale == "paper" else {})}
+        base = TrainConfig(data=data or scaled.data, threads=1, **common, **own)
         by_folder: dict[str, Comparison] = {}
         for tier in self._tiers(scale):
             seeds = scaled.seeds if scale == "paper" or not tier.folder else 1
-            folder = out / tier.folder if tier.folder else out
-            start = by_folder.get(tier.folder) or Comparison(
-                replace(base, **tier.settings), (), seeds, folder, scaled.rows
-            )
+            settings = replace(base, **tier.settings)
+            start = by_folder.get(tier.folder) or Comparison(settings, (), seeds, out / tier.folder, scaled.rows)
             by_folder[tier.folder] = replace(start, systems=(*start.systems, *tier.systems))
         return list(by_folder.values())
 
@@ -106,14 +94,9 @@ class Experiment:
         every system would.
         """
         tiers = self._tiers(scale)
-        folders = list(dict.fromkeys(tier.folder for tier in tiers))
-        by_folder = dict(zip(folders, comparisons, strict=True))
-        return [
-            (tier.priority, job)
-            for tier in tiers
-            for system in tier.systems
-            for job in by_folder[tier.folder].jobs((system,))
-        ]
+        by_folder = dict(zip(dict.fromkeys(tier.folder for tier in tiers), comparisons, strict=True))
+        runs = [(tier, system) for tier in tiers for system in tier.systems]
+        return [(tier.priority, job) for tier, system in runs for job in by_folder[tier.folder].jobs((system,))]
 
     def _tiers(self, scale: Scale) -> list[Tier]:
         tiers = [tier for tier in self.tiers if scale in tier.scales]

@@ -2,34 +2,27 @@
 
 from __future__ import annotations
 
-import dataclasses
 import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from wiseale.experiments.comparison import summarize
-from wiseale.experiments.gallery import draw_all
+from wiseale.experiments.figures import draw_all
 from wiseale.experiments.intervals import MINIMUM_SEEDS
 from wiseale.figures.style import SavedFigure
 from wiseale.models.collapse import LEAST_INFORMATION
-from wiseale.paper.bounds.toy import Judgement, ToyResult, read_toy
+from wiseale.paper import Scale
 from wiseale.paper.claims import BY_COMPUTATION, Verdict, judge
-from wiseale.paper.evidence import conditions_of
 from wiseale.paper.relations import MARGIN
-from wiseale.paper.reproduction import Outcome, Reproduction, read_reproduction
-from wiseale.paper.scales import Scale
+from wiseale.paper.reproduction import Outcome, read_reproduction
+from wiseale.paper.rows import conditions_of
 from wiseale.paper.sweep import weights_tables
-from wiseale.report.comparison import (
-    comparison_sections,
-    main_table,
-    measure_definitions,
-    runs_table,
-    unfinished_table,
-)
-from wiseale.report.document import Commands, Document, Paragraph, Picture, Section, Table
+from wiseale.paper.toy import Judgement, ToyResult, read_toy
+from wiseale.report.comparison import comparison_sections, measure_definitions
+from wiseale.report.document import Block, Commands, Document, Paragraph, Picture, Section, Table
+from wiseale.report.tables import main_table, runs_table, stem, unfinished_table
 
 _MOST_MISSING = 3
 
@@ -43,12 +36,9 @@ def reproduction_page(out: Path, toy: ToyResult | None = None) -> tuple[Document
     if toy is None and (out / "toy" / "tables").is_dir():
         toy = read_toy(out / "toy")
     verdicts = judge(reproduction.evidence(), verdicts_of(toy.tables.judgements) if toy else ())
-    return _document(reproduction, verdicts, toy, out), verdicts
-
-
-def _document(reproduction: Reproduction, verdicts: Sequence[Verdict], toy: ToyResult | None, out: Path) -> Document:
-    """Draw the figures and assemble the report."""
-    sections = [claims_section(verdicts), *([toy_section(toy)] if toy else [])]
+    judged = tuple((v.claim, v.statement, v.outcome, _numbers(v)) for v in verdicts)
+    claims = Table("claims", ("claim", "what it says", "verdict", "numbers"), judged)
+    sections = [Section("Claims", (Paragraph(how_claims_are_judged()), claims)), *([toy_section(toy)] if toy else [])]
     for outcome in reproduction.outcomes.values():
         sections += _experiment(outcome, out)
         sections += _weights_and_controls(outcome, reproduction.scale)
@@ -64,22 +54,10 @@ def _document(reproduction: Reproduction, verdicts: Sequence[Verdict], toy: ToyR
         f"{rehearsal if reproduction.scale == 'smoke' else ''} Nats per observation unless stated otherwise; ± is a "
         "95 % Student interval over seeds."
     )
-    data = [missing_table(verdicts)]
-    data += [runs_table(one.results, f"{one.experiment.title}: ") for one in reproduction.outcomes.values()]
-    return Document("The paper's experiments, run again", lead, tuple(sections), tuple(data))
-
-
-def claims_section(verdicts: Sequence[Verdict]) -> Section:
-    """Every claim with its verdict and the numbers that decide it."""
-    rows = tuple((v.claim, v.statement, v.outcome, _numbers(v)) for v in verdicts)
-    table = Table("claims", ("claim", "what it says", "verdict", "numbers"), rows)
-    return Section("Claims", (Paragraph(how_claims_are_judged()), table))
-
-
-def missing_table(verdicts: Sequence[Verdict]) -> Table:
-    """Every system on every dataset of which a claim needs more runs than there are."""
-    rows = tuple((verdict.claim, verdict.statement, one) for verdict in verdicts for one in verdict.missing)
-    return Table("claims_missing", ("claim", "what it says", "missing"), rows)
+    missing = tuple((v.claim, v.statement, one) for v in verdicts for one in v.missing)
+    data = [Table("claims_missing", ("claim", "what it says", "missing"), missing)]
+    data += [runs_table(one.results, stem(one.experiment.title)) for one in reproduction.outcomes.values()]
+    return Document("The paper's experiments, run again", lead, tuple(sections), tuple(data)), verdicts
 
 
 def _numbers(verdict: Verdict) -> str:
@@ -112,22 +90,20 @@ def how_claims_are_judged() -> str:
 
 def _experiment(outcome: Outcome, out: Path) -> list[Section]:
     title = outcome.experiment.title
-    note = (Paragraph(f"Note: {outcome.note}."),) if outcome.note else ()
+    notes: list[Block] = [Paragraph(f"Note: {outcome.note}.")] if outcome.note else []
     if unfinished := outcome.unfinished:
-        note = (*note, unfinished_table(unfinished, f"{outcome.name}_unfinished"))
+        notes.append(unfinished_table(unfinished, f"{outcome.name}_unfinished"))
     results = outcome.results
     if not results:
-        return [Section(title, (*note, Paragraph("No run has finished.")))]
+        return [Section(title, (*notes, Paragraph("No run has finished.")))]
     main, *others = outcome.comparisons
     own = main.results()
     sweep = [result for comparison in others for result in comparison.results()]
     if not own:  # only runs of the sweep were chosen
         own, sweep = sweep, []
     pictures = _numbered(outcome.experiment.figures, draw_all(main.out / "figures", own, sweep), out)
-    sections = list(comparison_sections(main, results, outcome.summary, pictures, prefix=f"{title}: "))
-    if note:
-        sections.insert(0, Section(f"{title}: notes", note))
-    return sections
+    sections = comparison_sections(main, results, outcome.summary, pictures, prefix=f"{title}: ")
+    return [*([Section(f"{title}: notes", tuple(notes))] if notes else []), *sections]
 
 
 def _weights_and_controls(outcome: Outcome, scale: Scale) -> list[Section]:
@@ -182,19 +158,13 @@ def verdicts_of(judgements: Sequence[Judgement]) -> list[Verdict]:
 
 def toy_section(result: ToyResult) -> Section:
     """The figures and the short tables; the long tables are only in files."""
-    pictures = [Picture(path, FIGURES[path.stem]) for path in result.figures]
-    tables = [_table(name, getattr(result.tables, name)) for name in TABLES]
-    note = Paragraph(
-        "docs/bounds.md derives and explains what follows; every number behind the figures is in toy/tables."
-    )
-    return Section("The bounds", (note, *pictures, *tables))
-
-
-def _table(name: str, rows: Sequence[Any]) -> Table:
-    columns = tuple(field.name for field in dataclasses.fields(rows[0]))
-    cells = tuple(tuple(_cell(getattr(row, column)) for column in columns) for row in rows)
-    return Table(f"toy_{name}", tuple(c.replace("_", " ") for c in columns), cells, TABLES[name])
-
-
-def _cell(value: object) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    blocks: list[Block] = [
+        Paragraph("docs/bounds.md derives and explains what follows; every number behind the figures is in toy/tables.")
+    ]
+    blocks += [Picture(path, FIGURES[path.stem]) for path in result.figures]
+    for name, caption in TABLES.items():
+        records = [vars(row) for row in getattr(result.tables, name)]
+        columns = tuple(column.replace("_", " ") for column in records[0])
+        cells = ((f"{v:.4g}" if isinstance(v, float) else str(v) for v in one.values()) for one in records)
+        blocks.append(Table(f"toy_{name}", columns, tuple(map(tuple, cells)), caption))
+    return Section("The bounds", tuple(blocks))

@@ -1,11 +1,11 @@
-"""What a claim says about measures of one or two systems, each statement tested by an interval over seeds."""
+"""What a claim says about a measure of one or two systems, each statement tested by an interval over seeds."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
-from typing import ClassVar, Literal, Protocol
+from typing import ClassVar, Literal
 
 from wiseale.experiments.comparison import System
 from wiseale.experiments.intervals import (
@@ -17,7 +17,7 @@ from wiseale.experiments.intervals import (
     seeds_to_decide,
     spread_ratio_interval,
 )
-from wiseale.paper.evidence import Evidence, collapsed_seeds
+from wiseale.paper.rows import Evidence, collapsed_seeds
 
 Outcome = Literal["held", "not held", "not decided"]
 Samples = Sequence[Sequence[float]]
@@ -28,40 +28,6 @@ _LOG_DENSITIES = ("training_elbo", "reconstruction")  # without a natural zero: 
 
 
 @dataclass(frozen=True)
-class Need:
-    """One sample that a statement is tested with; of a control's runs where that is named and has been run."""
-
-    experiment: str
-    system: System
-    measure: str
-    control: str = ""
-
-    def values(self, evidence: Evidence) -> Sequence[float]:
-        """The sample, one value per seed; empty where there are none."""
-        return self._measures(evidence).get(self.measure, ())
-
-    def missing(self, evidence: Evidence) -> str | None:
-        """What is missing of it, in words; None with ``MINIMUM_SEEDS`` values or more."""
-        have = len(self.values(evidence))
-        if have >= MINIMUM_SEEDS:
-            return None
-        if (runs := self._runs(evidence)) > have:
-            return f"{self.experiment}: {self.system.name} has a finite {self.measure} in {have} of {runs} seeds"
-        return f"{self.experiment}: {self.system.name}, {have} of {MINIMUM_SEEDS} seeds"
-
-    def collapsed(self, evidence: Evidence) -> str:
-        """In how many seeds the system collapsed, in words; empty where it did in none."""
-        count = collapsed_seeds(self._measures(evidence))
-        return f"{self.system.name} collapsed in {count} of {self._runs(evidence)} seeds" if count else ""
-
-    def _runs(self, evidence: Evidence) -> int:
-        return max(map(len, self._measures(evidence).values()), default=0)
-
-    def _measures(self, evidence: Evidence) -> Mapping[str, Sequence[float]]:
-        return evidence.of(self.experiment, self.control).get(self.system.name, {})
-
-
-@dataclass(frozen=True)
 class Finding:
     """How a statement came out, with its interval in words."""
 
@@ -69,29 +35,61 @@ class Finding:
     text: str
 
 
-class Relation(Protocol):
-    """A statement about measures: the samples it needs, and its outcome for them at a confidence."""
-
-    @property
-    def needs(self) -> tuple[Need, ...]: ...  # noqa: D102
-
-    def test(self, samples: Samples, confidence: float) -> Finding: ...  # noqa: D102
-
-
 @dataclass(frozen=True)
-class _Pair:
-    """Two systems and one measure of an experiment, or of its control of that name where that has been run."""
+class Relation:
+    """A statement about a measure in an experiment's runs, or in those of its control where that has been run."""
 
     experiment: str
     measure: str
     ours: System
-    theirs: System
     control: str = field(default="", kw_only=True)
 
     @property
-    def needs(self) -> tuple[Need, ...]:
-        """Both systems' values of the measure."""
-        return tuple(Need(self.experiment, system, self.measure, self.control) for system in (self.ours, self.theirs))
+    def systems(self) -> tuple[System, ...]:
+        """The systems whose values it needs."""
+        return (self.ours,)
+
+    def samples(self, evidence: Evidence) -> Samples:
+        """One sample per system, with one value per seed; empty where there are none."""
+        return [self._measures(evidence, system).get(self.measure, ()) for system in self.systems]
+
+    def missing(self, evidence: Evidence) -> list[str]:
+        """What is missing of samples with fewer than ``MINIMUM_SEEDS`` values, in words."""
+        missing = []
+        for system, values in zip(self.systems, self.samples(evidence), strict=True):
+            runs, where = self._runs(evidence, system), f"{self.experiment}: {system.name}"
+            if len(values) < min(runs, MINIMUM_SEEDS):
+                missing.append(f"{where} has a finite {self.measure} in {len(values)} of {runs} seeds")
+            elif len(values) < MINIMUM_SEEDS:
+                missing.append(f"{where}, {len(values)} of {MINIMUM_SEEDS} seeds")
+        return missing
+
+    def collapsed(self, evidence: Evidence) -> list[str]:
+        """In how many seeds systems collapsed, in words."""
+        counts = [(system, collapsed_seeds(self._measures(evidence, system))) for system in self.systems]
+        return [f"{one.name} collapsed in {n} of {self._runs(evidence, one)} seeds" for one, n in counts if n]
+
+    def test(self, samples: Samples, confidence: float) -> Finding:
+        """The outcome for these samples."""
+        raise NotImplementedError
+
+    def _runs(self, evidence: Evidence, system: System) -> int:
+        return max(map(len, self._measures(evidence, system).values()), default=0)
+
+    def _measures(self, evidence: Evidence, system: System) -> Mapping[str, Sequence[float]]:
+        return evidence.of(self.experiment, self.control).get(system.name, {})
+
+
+@dataclass(frozen=True)
+class _Pair(Relation):
+    """Two systems and one measure."""
+
+    theirs: System
+
+    @property
+    def systems(self) -> tuple[System, ...]:
+        """Both."""
+        return (self.ours, self.theirs)
 
     def _around(self, margin: float, samples: Samples, confidence: float) -> tuple[tuple[Interval, Interval], Outcome]:
         """Whether ours lies between (1 − margin)·theirs and (1 + margin)·theirs, with the intervals that say so."""
@@ -111,7 +109,7 @@ class _Ordered(_Pair):
     sign: ClassVar[int]  # of ours − theirs where the statement holds
 
     def test(self, samples: Samples, confidence: float) -> Finding:
-        """By the interval of the difference; an open one says whether the two are alike, or how many seeds it takes."""
+        """An open one says whether the two are alike, or how many seeds it takes."""
         interval = _against(1, samples, confidence)
         outcome = _by_side(self.sign * _side(interval))
         remark = ""
@@ -137,15 +135,13 @@ class Above(_Ordered):
 class Comparable(_Pair):
     """The means differ by at most ``margin`` times theirs, a test of equivalence by two one-sided tests.
 
-    That is so where ours lies between (1 − margin)·theirs and (1 + margin)·theirs: the intervals of ours minus each of
-    the two lie on different sides of 0 (not held: on the same side). Theirs is estimated too, so each interval counts
-    its spread. A wide interval decides nothing.
+    The intervals of ours − (1 ± margin)·theirs lie on different sides of 0 (not held: on the same side). Theirs is
+    estimated too, so each interval counts its spread.
     """
 
     margin: float = MARGIN
 
-    def test(self, samples: Samples, confidence: float) -> Finding:
-        """By the two intervals."""
+    def test(self, samples: Samples, confidence: float) -> Finding:  # noqa: D102
         intervals, outcome = self._around(self.margin, samples, confidence)
         pairs = zip((1 - self.margin, 1 + self.margin), intervals, strict=True)
         what = ", ".join(f"difference from {factor:g} times the latter {interval}" for factor, interval in pairs)
@@ -164,8 +160,7 @@ class NotAbove(_Pair):
     margin: float = MARGIN
     floor: float = 0.0
 
-    def test(self, samples: Samples, confidence: float) -> Finding:
-        """By the interval of the difference."""
+    def test(self, samples: Samples, confidence: float) -> Finding:  # noqa: D102
         by_floor = self.margin * fmean(samples[1]) < self.floor
         factor, limit = (1.0, self.floor) if by_floor else (1 + self.margin, 0.0)
         interval = _against(factor, samples, confidence)
@@ -182,8 +177,7 @@ class NotAbove(_Pair):
 class Steadier(_Pair):
     """``ours`` varies less from seed to seed: the ratio of the relative spreads, by its F interval, is below 1."""
 
-    def test(self, samples: Samples, confidence: float) -> Finding:
-        """By the interval of the ratio."""
+    def test(self, samples: Samples, confidence: float) -> Finding:  # noqa: D102
         if min(min(values) for values in samples) <= 0:
             text = f"{self.experiment}, {self.measure}: relative spreads need values above 0: not decided"
             return Finding("not decided", text)
@@ -192,27 +186,18 @@ class Steadier(_Pair):
 
 
 @dataclass(frozen=True)
-class _Limited:
+class _Limited(Relation):
     """One system's mean is on one side of a limit: its Student interval is (not held: it is on the other side)."""
 
-    experiment: str
-    measure: str
-    system: System
     limit: float
 
     sign: ClassVar[int]  # of mean − limit where the statement holds
 
-    @property
-    def needs(self) -> tuple[Need, ...]:
-        """The system's values of the measure."""
-        return (Need(self.experiment, self.system, self.measure),)
-
     def test(self, samples: Samples, confidence: float) -> Finding:
-        """By the interval of the mean."""
         interval = mean_interval(samples[0], confidence)
         outcome = _by_side(self.sign * _side(interval, self.limit))
-        remark = _seeds(samples[:1], self.limit, confidence) if outcome == "not decided" else ""
-        what = f"{self.system.name} {interval}, limit {self.limit:g}"
+        remark = _seeds(samples, self.limit, confidence) if outcome == "not decided" else ""
+        what = f"{self.ours.name} {interval}, limit {self.limit:g}"
         return Finding(outcome, f"{self.experiment}, {self.measure}: {what}: {outcome}{remark}")
 
 

@@ -1,48 +1,149 @@
-"""Run the paper's experiments, most important runs first, and read what a directory holds of them."""
+"""Which runs of the paper's experiments are made, in which order, and what a directory holds of them."""
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
+from typing import Any, cast
 
-from wiseale import registry
-from wiseale.errors import RunError
+from wiseale import config, registry
+from wiseale.config import TrainConfig
+from wiseale.errors import ConfigError, RunError
 from wiseale.experiments.comparison import COMPARISON, Comparison, Result, Summary, read_comparison, summarize
-from wiseale.experiments.jobs import Failure, Show, run_jobs
-from wiseale.paper.evidence import Evidence, evidence_of
+from wiseale.experiments.jobs import Failure, Job, Show, run_jobs
+from wiseale.experiments.request import reading, write_request
+from wiseale.paper import Scale
 from wiseale.paper.experiments import Experiment
-from wiseale.paper.plan import ALL_RUNS, Choice, plan_runs
-from wiseale.paper.rows import RUNS, RunRow, merge, row_of, write_rows
-from wiseale.paper.scales import Scale
-from wiseale.platform.atomic_files import write_text
+from wiseale.paper.rows import RUNS, Evidence, RunRow, evidence_of, merge, row_of, without_folders, write_rows
+from wiseale.platform.folders import default_data_root
 from wiseale.platform.json_files import parse_table, read_text, record, to_json
 from wiseale.processes.engines import Engine
+
+_OF_THE_SYSTEM = ("objective", "prior_warmup", "seed")  # which have columns of their own
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A choice of runs: some of them by name, more seeds, not those whose rows are known already."""
+
+    only: tuple[str, ...] = ()  # parts of names; empty: every run
+    seeds: int | None = None  # of each system; None: as many as the scale has
+    known: tuple[RunRow, ...] = ()  # of runs made elsewhere, which are not made again
+
+    def includes(self, job: Job, experiment: str, scale: Scale, control: str) -> bool:
+        """Whether to make a run."""
+        if self.only and not any(part.casefold() in job.name.casefold() for part in self.only):
+            return False
+        place = (experiment, scale, control)
+        rows = [row for row in self.known if (c := row.condition) and (c.experiment, c.scale, c.control) == place]
+        # A job's name ends with its system's, followed by the seed where there are several.
+        named = [r for r in rows if f" {job.name}".endswith((f" {r.system}", f" {r.system}, seed {r.seed}"))]
+        return not any(is_row_of(job.config, row) for row in named)
+
+
+ALL_RUNS = Choice()
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The comparisons of each experiment, what must be said of its data, and the chosen runs, most important first."""
+
+    comparisons: Mapping[str, Sequence[Comparison]]
+    notes: Mapping[str, str]
+    jobs: Sequence[Job]
+
+
+def plan_runs(
+    names: Sequence[str],
+    scale: Scale,
+    out: Path,
+    data_root: Path | None = None,
+    logger: str | None = None,
+    choice: Choice = ALL_RUNS,
+) -> Plan:
+    """The chosen runs of the experiments at a scale, done or not; none of an experiment whose data is missing."""
+    common: dict[str, Any] = {"data_root": str(data_root) if data_root else None, "logger": logger}
+    comparisons: dict[str, Sequence[Comparison]] = {}
+    notes: dict[str, str] = {}
+    jobs: list[tuple[int, Job]] = []
+    for name in names:
+        experiment: Experiment = registry.lookup("experiment", name)
+        data = experiment.choose_data(data_root or default_data_root())
+        notes |= {} if data.note is None else {name: data.note}
+        every = [] if data.skip else experiment.comparisons(scale, out / name, data.spec, **common)
+        comparisons[name] = [_with_seeds(one, choice.seeds) for one in every]
+        for priority, job in experiment.jobs(scale, comparisons[name]) if every else []:
+            control = _control(job, comparisons[name])
+            named = replace(job, name=f"{name}: {control}{', ' if control else ''}{job.name}")
+            if choice.includes(named, name, scale, control):
+                jobs.append((priority, named))
+    return Plan(comparisons, notes, [job for _, job in sorted(jobs, key=lambda job: job[0])])
+
+
+def is_row_of(settings: TrainConfig, row: RunRow) -> bool:
+    """Whether the row is of a run with these settings: every setting that is given has the row's value.
+
+    A setting left at its default has the data's own value, in the run and in the row. Settings of the machine do not
+    count.
+    """
+    if (settings.objective, settings.seed) != (row.objective, row.seed):
+        return False
+    if settings.prior_warmup not in (None, row.prior_warmup):
+        return False
+    kept = json.loads(row.config)
+    names = [name for name in config.SCIENCE if name not in _OF_THE_SYSTEM]
+    return all(_agrees(name, value, kept.get(name)) for name, value in _given(settings).items() if name in names)
+
+
+def _given(settings: config.Settings) -> dict[str, Any]:
+    """The settings that are not left at their defaults."""
+    values = {item.name: getattr(settings, item.name) for item in fields(settings)}
+    return {item.name: values[item.name] for item in fields(settings) if values[item.name] != item.default}
+
+
+def _agrees(name: str, given: Any, kept: Any) -> bool:
+    if name in ("data", "init_from"):
+        return bool(without_folders(given) == kept)
+    if name in ("network", "likelihood") and isinstance(kept, str):  # the row also has the settings left at defaults
+        try:
+            ours, theirs = config.build(name, given), config.build(name, kept)
+        except ConfigError:  # the row names something that is not known any more
+            return False
+        return type(ours) is type(theirs) and all(getattr(theirs, key) == v for key, v in _given(ours).items())
+    return bool(given == kept)
+
+
+def _with_seeds(comparison: Comparison, seeds: int | None) -> Comparison:
+    """With the seeds asked for, else the experiment's own; never fewer than the directory has already."""
+    kept = read_comparison(comparison.out).seeds if (comparison.out / COMPARISON).exists() else 0
+    return replace(comparison, seeds=max(seeds or comparison.seeds, kept))
+
+
+def _control(job: Job, comparisons: Sequence[Comparison]) -> str:
+    """How the run differs on purpose from the experiment's own: the folder of a comparison with other settings."""
+    own = comparisons[0].base
+    return next((one.out.name for one in comparisons if one.base != own and job.out.is_relative_to(one.out)), "")
+
 
 REQUEST = "reproduction.json"
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What has come of one experiment so far.
-
-    Attributes:
-        comparisons: the experiment's own runs, the main comparison first.
-        controls: runs that differ from them on purpose, by the name of the difference; never averaged with them.
-        note: what a reader must know of its data.
-    """
+    """What has come of one experiment so far."""
 
     name: str
-    comparisons: tuple[Comparison, ...] = ()
-    note: str | None = None
-    controls: Mapping[str, Comparison] = field(default_factory=dict)
+    comparisons: tuple[Comparison, ...] = ()  # its own runs, the main comparison first
+    note: str | None = None  # what a reader must know of its data
+    controls: Mapping[str, Comparison] = field(default_factory=dict)  # differ on purpose, never averaged with its own
 
     @property
     def experiment(self) -> Experiment:
         """The experiment of this name."""
-        experiment: Experiment = registry.lookup("experiment", self.name)
-        return experiment
+        return cast(Experiment, registry.lookup("experiment", self.name))
 
     @property
     def results(self) -> list[Result]:
@@ -118,15 +219,10 @@ def run_experiments(
 
 def keep_request(out: Path, scale: Scale, notes: Mapping[str, str] | None = None) -> None:
     """Record the scale and the remarks on the data in ``out``; a directory of another scale is refused."""
-    before = read_reproduction(out) if (out / REQUEST).exists() else Reproduction(scale)
+    before = _read_request(out) if (out / REQUEST).exists() else _Request(scale, {})
     if before.scale != scale:
         raise RunError(f"{out} holds a reproduction at scale {before.scale}: choose another --out")
-    remarks = {name: outcome.note for name, outcome in before.outcomes.items() if outcome.note} | dict(notes or {})
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        write_text(out / REQUEST, to_json({"scale": scale, "notes": remarks}))
-    except OSError as error:
-        raise RunError(f"cannot write {out / REQUEST}: {error.strerror}") from None
+    write_request(out / REQUEST, to_json({"scale": scale, "notes": before.notes | dict(notes or {})}))
 
 
 @dataclass(frozen=True)
@@ -139,29 +235,23 @@ class _Request:
 
 def read_reproduction(out: Path) -> Reproduction:
     """The paper's experiments found in a directory."""
-    path = out / REQUEST
-    if not path.exists():
+    if not (out / REQUEST).exists():
         raise RunError(f"{out} holds no reproduction: make one with `wiseale reproduce`")
-    try:
-        request = record(_Request, parse_table(read_text(path)))
-        scale, notes = request.scale, request.notes
-    except (OSError, ValueError) as error:
-        raise RunError(f"cannot read {path}: {error}; restore it, or reproduce into another --out") from None
-    outcomes = {}
-    for name in registry.EXPERIMENTS:
-        outcome = replace(_read_outcome(out, name), note=notes.get(name))
-        if outcome.comparisons or outcome.note:
-            outcomes[name] = outcome
-    return Reproduction(scale, outcomes)
+    request = _read_request(out)
+    every = (_read_outcome(out, name, request.notes.get(name)) for name in registry.EXPERIMENTS)
+    return Reproduction(request.scale, {one.name: one for one in every if one.comparisons or one.note})
 
 
-def _read_outcome(out: Path, name: str) -> Outcome:
+def _read_request(out: Path) -> _Request:
+    with reading(out / REQUEST, "reproduce"):
+        return record(_Request, parse_table(read_text(out / REQUEST)))
+
+
+def _read_outcome(out: Path, name: str, note: str | None) -> Outcome:
     """The comparisons in the experiment's folder: its own, and those whose settings differ from them as controls."""
     folders = [out / name, *sorted(path for path in (out / name).glob("*") if path.is_dir())]
     comparisons = {folder: read_comparison(folder) for folder in folders if (folder / COMPARISON).exists()}
     main = comparisons.get(out / name)
-    if main is None:
-        return Outcome(name)
-    own = {folder: one for folder, one in comparisons.items() if one.base == main.base}
-    controls = {folder.name: one for folder, one in comparisons.items() if folder not in own}
-    return Outcome(name, tuple(own.values()), controls=controls)
+    own = [one for one in comparisons.values() if main and one.base == main.base]
+    controls = {folder.name: one for folder, one in comparisons.items() if main and one.base != main.base}
+    return Outcome(name, tuple(own), note, controls)

@@ -1,4 +1,4 @@
-"""One row per evaluated run: what was trained, on what, from which commit, and what was measured; kept as CSV."""
+"""One row per evaluated run, kept as CSV, and the evidence in rows: values of every seed by system and measure."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import csv
 import dataclasses
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,9 +16,9 @@ from wiseale import registry
 from wiseale.config import ROLES, parse_spec
 from wiseale.errors import RunError
 from wiseale.experiments.comparison import Result
+from wiseale.models.collapse import CodeUse
 from wiseale.platform.atomic_files import write_text
-from wiseale.report.write import csv_text
-from wiseale.training.settings import RunSettings
+from wiseale.report.document import csv_text
 from wiseale.training.split import MOST_HELD_OUT, held_out_count
 
 RUNS = "runs.csv"
@@ -31,28 +32,16 @@ _HELD_OUT = 0.05
 class Condition:
     """What runs must have in common to be averaged or compared: the data, the network and the training settings.
 
-    Not in it: the system with its settings (objective and ``prior_warmup``, of which a system has
-    one) and the seed, in which compared runs differ on purpose; threads, processes and device, which change only the
-    rounding; version and commit, because runs made over several days would then never be averaged. All but those of the
-    machine are kept in the row.
-
-    Attributes:
-        scale: what `wiseale reproduce` was asked for.
-        control: how the runs differ on purpose from the experiment's own (``"init-torch"``); empty for its own runs.
-        rows: training rows of the data, those held out included.
-        init: initial weights of the network.
-        n_eval: rows evaluated on.
-        data_fingerprint: the beginning of the data's SHA-256.
-        further: rows held out, early stopping, gradient clipping, precision and first weights, where they differ from
-            those of the paper's experiments (``"patience=5, precision=bf16"``). Read from the row's ``config``, it has
-            no column.
+    Not in it: the system (objective and ``prior_warmup``) and the seed, in which compared runs differ on purpose;
+    threads, processes and device, which change only the rounding; version and commit, because runs made over several
+    days would then never be averaged.
     """
 
     experiment: str
     scale: str
-    control: str
+    control: str  # how the runs differ on purpose from the experiment's own ("init-torch"); empty for its own runs
     data: str
-    rows: int
+    rows: int  # for training, those held out included
     epochs: int
     batch_size: int
     latent_dim: int
@@ -62,8 +51,8 @@ class Condition:
     lr: float
     lr_schedule: str
     n_eval: int
-    data_fingerprint: str
-    further: str = field(default="", repr=False)
+    data_fingerprint: str  # the beginning of its SHA-256
+    further: str = field(default="", repr=False)  # unusual settings in the row's config: "patience=5, precision=bf16"
 
     @property
     def key(self) -> str:
@@ -79,28 +68,19 @@ class Condition:
 
 @dataclass(frozen=True)
 class RunRow:
-    """One evaluated run.
-
-    Attributes:
-        objective: the system's spec, as it was asked for.
-        weight: what the prior is multiplied by, per observation.
-        seconds: training time of all epochs.
-        commit: Git commit the run was started from; empty if it is unknown.
-        config: the settings that decide the run's result, as JSON.
-        measures: every measure that has a value.
-    """
+    """One evaluated run."""
 
     condition: Condition
     system: str
-    objective: str
-    weight: float
+    objective: str  # the spec, as it was asked for
+    weight: float  # what the prior is multiplied by, per observation
     prior_warmup: float
     seed: int
-    seconds: float
+    seconds: float  # training time of all epochs
     version: str
-    commit: str
-    config: str
-    measures: Mapping[str, float]
+    commit: str  # the run was started from; empty if it is unknown
+    config: str  # the settings that decide the run's result, as JSON
+    measures: Mapping[str, float]  # that have a value
 
 
 _CONDITION = tuple(item.name for item in dataclasses.fields(Condition) if item.name != "further")
@@ -113,7 +93,9 @@ def row_of(result: Result, experiment: str, scale: str, control: str = "") -> Ru
     record, environment = result.directory.read_record(), result.directory.read_environment()
     settings, facts, evaluation = record.settings, record.facts, result.evaluation
     rows = facts.n_train + facts.n_held_out
-    kept = _kept_config(settings)
+    science = {name: value for name, value in settings.to_values().items() if ROLES[name] == "science"}
+    science |= {name: without_folders(science[name]) for name in ("data", "init_from") if science[name] is not None}
+    kept = json.dumps(science, ensure_ascii=False, sort_keys=True)
     condition = Condition(
         experiment=experiment,
         scale=scale,
@@ -159,12 +141,6 @@ def without_folders(data: str) -> str:
         return Path(data).name
     items = (f"{key}={Path(value).name if '/' in value else value}" for key, value in values.items())
     return f"{name}:{','.join(items)}" if values else name
-
-
-def _kept_config(settings: RunSettings) -> str:
-    values = {name: value for name, value in settings.to_values().items() if ROLES[name] == "science"}
-    places = {name: without_folders(values[name]) for name in ("data", "init_from") if values[name] is not None}
-    return json.dumps(values | places, ensure_ascii=False, sort_keys=True)
 
 
 def _further(kept: str, rows: int) -> str:
@@ -231,3 +207,75 @@ def _row(line: Mapping[str, str], where: str) -> RunRow:
 def _value(cls: type, name: str, text: str) -> Any:
     kind = cls.__annotations__[name]  # "int", "float" or "str": annotations are not evaluated
     return int(text) if kind == "int" else float(text) if kind == "float" else text
+
+
+Values = Mapping[str, Mapping[str, Sequence[float]]]
+"""System name → measure → one value per seed."""
+
+
+def collapsed_seeds(measures: Mapping[str, Sequence[float]]) -> int:
+    """In how many seeds a system's codes say next to nothing, given its values of every measure."""
+    units = measures.get("active_units", ())
+    information = measures.get("mutual_information", ())
+    nats = information if len(information) == len(units) else [None] * len(units)
+    return sum(CodeUse(round(count), one).collapsed for count, one in zip(units, nats, strict=True))
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Values by experiment (``"sine"``, …), all of one experiment measured under the same conditions.
+
+    ``controls`` are values by experiment and control, of runs that differ on purpose from the experiment's own. A
+    ``smoke`` reproduction is a rehearsal, which decides nothing.
+    """
+
+    values: Mapping[str, Values] = field(default_factory=dict)
+    controls: Mapping[tuple[str, str], Values] = field(default_factory=dict)
+    smoke: bool = False
+
+    def of(self, experiment: str, control: str = "") -> Values:
+        """What was measured in a control's runs, and in the experiment's own where there is no such control."""
+        return self.controls.get((experiment, control)) or self.values.get(experiment, {})
+
+
+def conditions_of(rows: Sequence[RunRow], scale: str, control: str = "") -> dict[str, list[Condition]]:
+    """The conditions at a scale by experiment, the one with the most runs first."""
+    counts = Counter(row.condition for row in rows if (row.condition.scale, row.condition.control) == (scale, control))
+    conditions: dict[str, list[Condition]] = {}
+    for condition, _ in counts.most_common():
+        conditions.setdefault(condition.experiment, []).append(condition)
+    return conditions
+
+
+def by_system(rows: Sequence[RunRow], condition: Condition) -> dict[str, list[RunRow]]:
+    """The rows of every system under one condition; one name for two settings is refused."""
+    systems: dict[str, list[RunRow]] = {}
+    for row in rows:
+        if row.condition == condition:
+            systems.setdefault(row.system, []).append(row)
+    for name, runs in systems.items():
+        settings = list(dict.fromkeys((row.objective, row.prior_warmup) for row in runs))
+        if len(settings) > 1:
+            raise RunError(f"{name!r} names two settings, {settings[0]} and {settings[1]}: rename one")
+    return systems
+
+
+def values_of(rows: Sequence[RunRow], condition: Condition) -> Values:
+    """The values of every system under one condition; one name for two settings is refused."""
+    values: dict[str, dict[str, list[float]]] = {}
+    for name, runs in by_system(rows, condition).items():
+        for row in runs:
+            for measure, value in row.measures.items():
+                values.setdefault(name, {}).setdefault(measure, []).append(value)
+    return values
+
+
+def evidence_of(rows: Sequence[RunRow], scale: str) -> Evidence:
+    """The evidence at one scale: of each experiment, the condition with the most runs, never averaged with others."""
+    controls = {
+        (experiment, control): values_of(rows, conditions[0])
+        for control in sorted({row.condition.control for row in rows})
+        for experiment, conditions in conditions_of(rows, scale, control).items()
+    }
+    own = {experiment: controls.pop((experiment, "")) for experiment, control in list(controls) if not control}
+    return Evidence(own, controls, smoke=scale == "smoke")

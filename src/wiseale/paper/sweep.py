@@ -9,8 +9,7 @@ from statistics import fmean
 
 from wiseale.experiments import systems as s
 from wiseale.experiments.intervals import MINIMUM_SEEDS, Interval, adjusted_confidence, difference_interval
-from wiseale.paper.evidence import by_system, collapsed_seeds
-from wiseale.paper.rows import Condition, RunRow
+from wiseale.paper.rows import Condition, RunRow, by_system, collapsed_seeds
 from wiseale.report.document import Table
 
 MEASURES = {"reconstruction": "reconstruction", "kl_aggregate_mc": "aggregate KL"}
@@ -24,13 +23,10 @@ _NOISE = 1e-6  # nats: the aggregate KL of a collapsed model is measured with ab
 
 @dataclass(frozen=True)
 class WeightComparison:
-    """WiSE-ALE beside β-VAE at one weight, nats per observation.
+    """WiSE-ALE beside a β-VAE (AEVB has β = 1) at one weight: reconstruction and aggregate KL, nats per observation.
 
-    Attributes:
-        rival: the β-VAE's name; AEVB is the one with β = 1.
-        ours, theirs: values of reconstruction and aggregate KL, one per seed.
-        differences: WiSE-ALE minus β-VAE in the same two measures; empty with fewer than three seeds on either side.
-        collapsed: in how many seeds WiSE-ALE's and the β-VAE's codes say next to nothing.
+    ``ours`` and ``theirs`` have one value per seed, ``differences`` the intervals of WiSE-ALE minus β-VAE, if both have
+    three seeds; ``collapsed`` is in how many seeds the codes of each say next to nothing.
     """
 
     weight: float
@@ -43,43 +39,29 @@ class WeightComparison:
     @property
     def verdict(self) -> str:
         """Which is better in which measure, as far as the intervals decide."""
-        better = [
-            f"{'WiSE-ALE' if sign < 0 else 'β-VAE'} better in {name}"
-            for name, sign in zip(MEASURES.values(), self._signs, strict=False)
-            if sign
-        ]
-        return (self._in_both or ", ".join(better) or self._undecided) + self._collapsed
+        names = {-1: "WiSE-ALE", 1: "β-VAE"}
+        signs = zip(MEASURES.values(), self._signs, strict=False)
+        return self._in_both(", ".join(f"{names[sign]} better in {measure}" for measure, sign in signs if sign))
 
     @property
     def verdict_in_both(self) -> str:
         """Which is better in both measures: at different weights a gain in one of them says nothing."""
-        neither = "neither is better in both" if set(self._signs) == {-1, 1} else self._undecided
-        return (self._in_both or neither) + self._collapsed
+        return self._in_both("neither is better in both" if set(self._signs) == {-1, 1} else "")
 
     @property
     def _signs(self) -> tuple[int, ...]:
         """Of each decided difference; 0 where it is not decided."""
         return tuple(-1 if one.high < 0 else 1 if one.low > 0 else 0 for one in self.differences)
 
-    @property
-    def _in_both(self) -> str:
-        if self._signs == (-1, -1):
-            return "WiSE-ALE better in both"
-        return "β-VAE better in both" if self._signs == (1, 1) else ""
-
-    @property
-    def _collapsed(self) -> str:
-        """Where codes say next to nothing, the measures compare with a model that ignores its input."""
-        sides = zip(("WiSE-ALE", "β-VAE"), self.collapsed, (self.ours, self.theirs), strict=True)
-        parts = [f"{name} collapsed in {count} of {len(runs[0])} seeds" for name, count, runs in sides if count]
-        return f" ({', '.join(parts)})" if parts else ""
-
-    @property
-    def _undecided(self) -> str:
-        if self.differences:
-            return "not decided"
-        have = " and ".join(str(len(values[0])) for values in (self.ours, self.theirs))
-        return f"not decided: {have} of {MINIMUM_SEEDS} seeds"
+    def _in_both(self, otherwise: str) -> str:
+        """Which is better in both, else ``otherwise``, else that it is open; then which compare as collapsed models."""
+        names: dict[tuple[int, ...], str] = {(-1, -1): "WiSE-ALE better in both", (1, 1): "β-VAE better in both"}
+        both = names.get(self._signs, otherwise)
+        seeds = [len(self.ours[0]), len(self.theirs[0])]
+        few = "" if self.differences else f": {seeds[0]} and {seeds[1]} of {MINIMUM_SEEDS} seeds"
+        sides = zip(("WiSE-ALE", "β-VAE"), self.collapsed, seeds, strict=True)
+        collapsed = ", ".join(f"{name} collapsed in {count} of {runs} seeds" for name, count, runs in sides if count)
+        return (both or f"not decided{few}") + (f" ({collapsed})" if collapsed else "")
 
 
 def compare_weights(rows: Sequence[RunRow], condition: Condition) -> list[WeightComparison]:
@@ -118,25 +100,6 @@ def compare_neighbours(rows: Sequence[RunRow], condition: Condition) -> list[Wei
     return _compare_jointly(pairs)
 
 
-_CURVES = {
-    "WiSE-ALE": s.sweep_of_wise_ale,
-    "β-VAE (AEVB at weight 1)": s.sweep_of_beta_vae,
-    "β-VAE with a warm-up": s.beta_vae_with_warm_up,
-}
-
-
-def sweep_points(rows: Sequence[RunRow], condition: Condition) -> dict[str, dict[str, list[tuple[float, float]]]]:
-    """By system and weight, aggregate KL and reconstruction error of every run, from the smallest weight up."""
-    systems = by_system([row for row in rows if MEASURES.keys() <= row.measures.keys()], condition)
-    points: dict[str, dict[str, list[tuple[float, float]]]] = {}
-    for title, system_at in _CURVES.items():
-        for weight in s.SWEEP:
-            if runs := systems.get(system_at(weight).name):
-                both = [(row.measures["kl_aggregate_mc"], row.measures["reconstruction"]) for row in runs]
-                points.setdefault(title, {})[weight] = both
-    return points
-
-
 def weights_tables(rows: Sequence[RunRow], condition: Condition) -> tuple[Table, ...]:
     """WiSE-ALE at weight w beside β-VAE with β = w; then, if there are such runs, beside the next smaller β."""
     equal, neighbours = compare_weights(rows, condition), compare_neighbours(rows, condition)
@@ -160,17 +123,17 @@ def _compare_jointly(pairs: Sequence[tuple[Sequence[RunRow], Sequence[RunRow]]])
         mine, other = ([_values(rows, measure) for measure in MEASURES] for rows in (ours, theirs))
         enough = min(len(values) for values in (*mine, *other)) >= MINIMUM_SEEDS
         differences = [difference_interval(a, b, confidence) for a, b in zip(mine, other, strict=True) if enough]
-        collapsed = (_collapsed_runs(ours), _collapsed_runs(theirs))
+        collapsed = _collapsed_runs(ours), _collapsed_runs(theirs)
         comparisons.append(WeightComparison(ours[0].weight, theirs[0].system, mine, other, differences, collapsed))
     return comparisons
 
 
-def _collapsed_runs(rows: Sequence[RunRow]) -> int:
-    return sum(collapsed_seeds({name: [value] for name, value in row.measures.items()}) for row in rows)
-
-
 def _values(rows: Sequence[RunRow], measure: str) -> list[float]:
     return [row.measures[measure] for row in rows if measure in row.measures]
+
+
+def _collapsed_runs(rows: Sequence[RunRow]) -> int:
+    return sum(collapsed_seeds({name: [value] for name, value in row.measures.items()}) for row in rows)
 
 
 def _table(name: str, comparisons: Sequence[WeightComparison], verdicts: Sequence[str], caption: str) -> Table:

@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from wiseale.errors import RunError, counted
-from wiseale.experiments.search.space import settings_of_trial
-from wiseale.experiments.search.study import Search, read_search
+from wiseale.experiments.search import Search, read_search
+from wiseale.experiments.space import settings_of_trial
 from wiseale.figures.style import line_style, panels, point_style, save_figure
 from wiseale.figures.words import data_in_words
 from wiseale.platform.atomic_files import write_text
@@ -99,18 +99,14 @@ def _trial_table(search: Search, trials: Sequence[FrozenTrial]) -> Table:
     varied = [v.name for v in search.space]
     rows = []
     for trial in trials:
-        last = trial.value if trial.value is not None else None
         epochs = str(max(trial.intermediate_values, default=0))
+        value = "" if trial.value is None or trial.state.name != "COMPLETE" else f"{trial.value:.4f}"
+        values = [trial.params.get(name, "") for name in varied]
+        settings = (f"{one:.4g}" if isinstance(one, float) else str(one) for one in values)
         note = str(trial.user_attrs.get("reason", ""))
-        value = "" if last is None or trial.state.name != "COMPLETE" else f"{last:.4f}"
-        settings = tuple(_shown(trial.params.get(name, "")) for name in varied)
         rows.append((str(trial.number), _STATES.get(trial.state.name, ""), value, epochs, *settings, note))
     columns = ("trial", "state", f"held-out {search.measure}", "epochs", *varied, "note")
     return Table("trials", columns, tuple(rows), "A trial stopped early was behind the median of the others.")
-
-
-def _shown(value: object) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def trial_figure(

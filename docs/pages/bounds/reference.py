@@ -1,22 +1,15 @@
 """Reference values of the aggregate KL: quadrature in one and two dimensions, many Monte Carlo draws in more."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from wiseale.divergences import cross_entropy_prior, kl_posterior_prior, log_aggregate
+from wiseale.divergences import kl_posterior_prior, log_aggregate
+from wiseale.paper.toy_values import QUADRATURE_DIMENSIONS, kl_by_quadrature
 from wiseale.posterior import Posterior
 from wiseale.priors import StandardNormal
-
-QUADRATURE_DIMENSIONS = 2
-
-_REACH = 9.0  # standard deviations on either side of a mean; the mass beyond is 1e-19
-_POINTS_PER_SIGMA = {1: 8, 2: 4}  # by dimension, sigma of the narrowest posterior: errors of about 1e-12 and 1e-8 nats
-_BLOCK_POINTS = 1 << 21
 
 
 @dataclass(frozen=True)
@@ -69,37 +62,3 @@ def with_control_variate(values: Tensor, control: Tensor) -> Tensor:
         within = zero - zero.mean(0)
         multiples.append((value * within).sum() / within.square().sum().clamp_min(torch.finfo(values.dtype).tiny))
     return torch.cat([value - c * zero for (value, zero), c in zip(pairs, reversed(multiples), strict=True)])
-
-
-def kl_by_quadrature(posterior: Posterior) -> float:
-    """D_KL[q(z|B_M) ‖ N(0, I)] for d_z = 1 or 2, nats: ∫ q log q on a grid, the cross-entropy in closed form."""
-    return negative_entropy(posterior) + float(cross_entropy_prior(posterior))
-
-
-def negative_entropy(posterior: Posterior) -> float:
-    """∫ q log q of the aggregate posterior by the trapezium rule (converges exponentially for Gaussians), nats.
-
-    A diagonal Gaussian is a product over the axes, so the mixture on a 2-D grid is one matrix product.
-    """
-    if posterior.latent_dim > QUADRATURE_DIMENSIONS:
-        raise ValueError(f"quadrature needs d_z ≤ {QUADRATURE_DIMENSIONS}, got {posterior.latent_dim}")
-    first, step = _density_on_axis(posterior, 0)
-    if posterior.latent_dim == 1:
-        second, other_step = torch.ones(len(posterior), 1, dtype=first.dtype), 1.0
-    else:
-        second, other_step = _density_on_axis(posterior, 1)
-    total = 0.0
-    for block in torch.split(first.T, max(1, _BLOCK_POINTS // second.shape[1])):
-        q = block @ second / len(posterior)
-        total += float(torch.xlogy(q, q).sum())
-    return total * step * other_step
-
-
-def _density_on_axis(posterior: Posterior, axis: int) -> tuple[Tensor, float]:
-    """Every posterior's density on a uniform grid along one axis, (M, points), and the grid's step."""
-    mu, sigma = posterior.mu[:, axis], posterior.scale[:, axis]
-    step = float(sigma.min()) / _POINTS_PER_SIGMA[posterior.latent_dim]
-    low, high = float((mu - _REACH * sigma).min()), float((mu + _REACH * sigma).max())
-    z = low + step * torch.arange(math.ceil((high - low) / step) + 1, dtype=mu.dtype)
-    standardised = (z - mu[:, None]) / sigma[:, None]
-    return (-0.5 * standardised.square()).exp() / (sigma[:, None] * math.sqrt(2 * math.pi)), step

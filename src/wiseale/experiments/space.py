@@ -20,13 +20,7 @@ DEFAULT = ("lr=1e-4..5e-3", "batch_size=32|64|128|256", "latent_dim=2|4|8|16")
 
 @dataclass(frozen=True)
 class Varied:
-    """One setting of the search: a range of numbers, on a logarithmic scale where it can be, or a list of values.
-
-    Attributes:
-        name: a training option (``lr``), or a setting of what an option names (``objective.prior_weight``).
-        low, high: the range's ends, as written; empty for a list.
-        choices: the list's values, as written; empty for a range.
-    """
+    """One setting of the search (``lr``, ``objective.prior_weight``): a range or a list of values, as written."""
 
     name: str
     low: str = ""

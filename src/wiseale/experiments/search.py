@@ -2,41 +2,33 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from wiseale.config import TrainConfig, from_values
-from wiseale.data import Dataset
-from wiseale.data.shared import shared
+from wiseale.config import SettingError, TrainConfig, from_values
+from wiseale.data import Dataset, load_dataset
 from wiseale.errors import DivergenceError, RunError, WiseAleError
-from wiseale.experiments.search.space import Varied, settings_of_trial
-from wiseale.platform.atomic_files import write_text
-from wiseale.platform.folders import default_data_root
+from wiseale.experiments import request
+from wiseale.experiments.space import Varied, default_space, parse_space, settings_of_trial
+from wiseale.objectives import make_objective
 from wiseale.platform.json_files import parse_table, read_text, record, sealed, unseal
 from wiseale.platform.locks import exclusive_lock
 from wiseale.runs.checkpoint import newest_state
 from wiseale.runs.directory import RunDirectory
 from wiseale.runs.record import RunRecord
 from wiseale.runs.train import resume, start
+from wiseale.training.plan import resolve
 from wiseale.training.records import TimedEpochRecord
 
 if TYPE_CHECKING:
     from optuna import Study, Trial
     from optuna.trial import FrozenTrial
-from dataclasses import replace
-
-from wiseale.config import SettingError
-from wiseale.data import load_dataset
-from wiseale.experiments.search.space import default_space, parse_space
-from wiseale.objectives import make_objective
-from wiseale.training.plan import resolve
 
 Measure = Literal["elbo", "reconstruction", "loss"]
 
@@ -49,10 +41,8 @@ _MOST_FAILURES = 5  # in a row, before the first success
 class Search:
     """What is searched for, and where; everything lives under ``out``.
 
-    Attributes:
-        base: settings common to all trials.
-        space: the settings that vary.
-        measure: of the held-out rows: the ELBO is maximised, reconstruction error or loss minimised.
+    ``base`` are the settings common to all trials, ``space`` those that vary. The measure is of the held-out rows: the
+    ELBO is maximised, reconstruction error or loss minimised.
     """
 
     base: TrainConfig
@@ -71,22 +61,18 @@ class Search:
 
     def keep_request(self) -> None:
         """Write what the directory is for; one that holds another search, or something else, is refused."""
-        if (self.out / REQUEST).exists():
-            if read_search(self.out) != self:
-                raise RunError(f"{self.out} holds a search with other settings: choose another --out")
-        elif self.out.exists() and any(self.out.iterdir()):
-            raise RunError(f"{self.out} is not empty and holds no search: choose another --out")
-        self.out.mkdir(parents=True, exist_ok=True)
-        request = {"base": asdict(self.base), "space": [asdict(v) for v in self.space], "measure": self.measure}
-        write_text(self.out / REQUEST, sealed(request))
+        if not (self.out / REQUEST).exists():
+            request.refuse_other_files(self.out, "search")
+        elif read_search(self.out) != self:
+            raise RunError(f"{self.out} holds a search with other settings: choose another --out")
+        values = asdict(self)
+        del values["out"]
+        request.write_request(self.out / REQUEST, sealed(values))
 
-    @contextmanager
-    def shared_data(self, dataset: Dataset) -> Iterator[None]:
+    def shared_data(self, dataset: Dataset) -> AbstractContextManager[None]:
         """Inside, trials read this dataset instead of parsing the user's file again."""
         self.keep_request()
-        root = Path(self.base.data_root) if self.base.data_root else default_data_root()
-        with shared(dataset, self.base.data, root, self.out / f".data-{os.getpid()}"):
-            yield
+        return request.shared_data(self.base, dataset, self.out)
 
     def study(self) -> Study:
         """The trials so far, in a file that several processes may add to."""
@@ -113,8 +99,8 @@ class Search:
         newest = newest_state(run.checkpoints)
         if newest is None:
             raise RunError(f"{run.checkpoints} holds no checkpoint that can be read")
-        progress = newest.progress
-        terms = progress.best_terms if progress.best_loss is not None else run.read_metrics()[-1].held_out or {}
+        best = newest.progress.best_loss is not None
+        terms = newest.progress.best_terms if best else run.read_metrics()[-1].held_out or {}
         if self.measure not in terms:
             raise RunError(f"the held-out rows have no {self.measure}: choose another --measure, or --held-out above 0")
         return terms[self.measure]
@@ -132,12 +118,9 @@ class _Request:
 def read_search(out: Path) -> Search:
     """The search kept in a directory."""
     path = out / REQUEST
-    try:
-        request = record(_Request, unseal(parse_table(read_text(path))))
-        base = from_values(TrainConfig, request.base)
-    except (OSError, ValueError, TypeError, WiseAleError) as error:
-        raise RunError(f"cannot read {path}: {error}; restore it, or search again into another --out") from None
-    return Search(base, request.space, request.measure, out)
+    with request.reading(path, "search again"):
+        kept = record(_Request, unseal(parse_table(read_text(path))))
+        return Search(from_values(TrainConfig, kept.base), kept.space, kept.measure, out)
 
 
 def run_search(search: Search, trials: int, ended: Callable[[FrozenTrial], None]) -> int | None:
@@ -227,13 +210,13 @@ class _Watcher:
     def __init__(self, measure: Measure, trial: Trial) -> None:
         self._measure = measure
         self._trial = trial
-        self._warmup = 0.0  # epochs
+        self._warmup = 0.0  # epochs in which the prior's weight rises: until then a trial is not stopped
 
     def loading(self, done: int, total: int) -> None:
         """Nothing."""
 
     def started(self, record: RunRecord, notes: Sequence[str]) -> None:
-        """Know how long the prior's weight rises: until then a trial is not stopped."""
+        """Note the length of the warm-up."""
         self._warmup = record.settings.prior_warmup
 
     def step(self, epoch: int, step_in_epoch: int, steps_per_epoch: int, terms: Mapping[str, float]) -> None:
@@ -241,14 +224,12 @@ class _Watcher:
 
     def epoch(self, record: TimedEpochRecord) -> None:
         """Report the measure of an epoch on which it was taken."""
-        value = (record.held_out or {}).get(self._measure)
-        if value is None:
-            return
-        import optuna
+        from optuna import TrialPruned
 
-        self._trial.report(value, record.epoch)
-        if record.epoch > self._warmup and self._trial.should_prune():
-            raise optuna.TrialPruned
+        if (value := (record.held_out or {}).get(self._measure)) is not None:
+            self._trial.report(value, record.epoch)
+            if record.epoch > self._warmup and self._trial.should_prune():
+                raise TrialPruned
 
 
 def prepare_search(

@@ -17,7 +17,7 @@ from wiseale.config import Settings, setting
 from wiseale.data.dataset import Dataset, Preset, Progress, Rows
 from wiseale.data.packs.pack import Pack
 from wiseale.data.packs.writer import pack_chunks
-from wiseale.paper.teapot.render import render
+from wiseale.paper.teapot_render import render
 from wiseale.platform.folders import cache_root
 from wiseale.platform.machine import cores
 from wiseale.spaces import ImagesSpace

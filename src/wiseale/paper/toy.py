@@ -12,13 +12,22 @@ from matplotlib.figure import Figure
 
 from wiseale.errors import RunError
 from wiseale.figures.style import save_figure
-from wiseale.paper.bounds.figures import figure4, optimum_figure
-from wiseale.paper.bounds.optimum import ObjectiveOptimumRow, OptimumRow, objective_optimum, optimum
-from wiseale.paper.bounds.two_gaussians import TOLERANCE, MinimumRow, TwoGaussiansRow, minima, two_gaussians_curve
-from wiseale.paper.scales import Scale
+from wiseale.paper import Scale
+from wiseale.paper.toy_figures import figure4, optimum_figure
+from wiseale.paper.toy_values import (
+    TOLERANCE,
+    MinimumRow,
+    ObjectiveOptimumRow,
+    OptimumRow,
+    TwoGaussiansRow,
+    minima,
+    objective_optimum,
+    optimum,
+    two_gaussians_curve,
+)
 from wiseale.platform.atomic_files import write_text
 from wiseale.platform.json_files import parse_json, read_text, record, to_json
-from wiseale.report.write import csv_text
+from wiseale.report.document import csv_text
 
 WIDE = 2.0  # a range of sigma is wide if largest / smallest exceeds this
 CLOSE = 0.01  # the bound has approached the exact value if it is within this many nats per dimension
@@ -46,7 +55,7 @@ class ToyTables:
 
 @dataclass(frozen=True)
 class ToyResult:
-    """The tables of the analysis, and the paths of its figures (PNG, each with an SVG of the same name)."""
+    """The tables of the analysis, and its figures (PNG, each with an SVG beside it)."""
 
     tables: ToyTables
     figures: tuple[Path, ...]
@@ -73,7 +82,7 @@ EFFORTS: dict[Scale, Effort] = {
 
 def run_toy(out: Path, scale: Scale, report: Callable[[str], None]) -> ToyResult:
     """Run the analysis and write tables (CSV, JSON) and figures (PNG, SVG) under ``out``; ``report`` gets progress."""
-    tables = compute(EFFORTS[scale], 0, report)
+    tables = compute(EFFORTS[scale], report)
     for field in dataclasses.fields(tables):
         write_table(getattr(tables, field.name), out / "tables" / field.name)
     report("drawing")
@@ -109,12 +118,12 @@ def write_table(rows: Sequence[Any], stem: Path) -> None:
     write_text(stem.with_suffix(".json"), to_json(records))
 
 
-def compute(effort: Effort, seed: int, report: Callable[[str], None]) -> ToyTables:
-    """Compute all tables; the same seed gives the same numbers."""
+def compute(effort: Effort, report: Callable[[str], None]) -> ToyTables:
+    """All tables."""
     report("two Gaussians: the paper's Figure 4")
     curve, lowest = two_gaussians_curve(151), minima()
     report("optima of the bound, and of the whole objective")
-    optima = [optimum(d, m, effort.starts, effort.iterations, seed) for d in (1, 2) for m in effort.optimum_sizes]
+    optima = [optimum(d, m, effort.starts, effort.iterations, seed=0) for d in (1, 2) for m in effort.optimum_sizes]
     whole = [objective_optimum(m, s, effort.iterations) for m in effort.objective_sizes for s in effort.x_sigmas]
     judgements = (judge_c4(lowest), judge_c8(optima, whole))
     return ToyTables(tuple(curve), tuple(lowest), tuple(optima), tuple(whole), judgements)

@@ -1,1 +1,0 @@
-"""Search for hyper-parameters: which settings, and the trials, made by Optuna."""

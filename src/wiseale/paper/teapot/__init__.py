@@ -1,1 +1,0 @@
-"""Rendered teapots: the mesh, the renderer, and the dataset registered as ``teapot``."""
