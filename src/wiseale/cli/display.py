@@ -9,7 +9,6 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from wiseale.cli.faults import one_line
@@ -28,12 +27,12 @@ if TYPE_CHECKING:
     from wiseale.data import Dataset
 
 _QUIET_SECONDS = 10.0
+_EPOCH = "epoch {task.fields[epoch]}/{task.fields[epochs]}"
 
 
 @contextmanager
 def run_display(on_rank_0: bool = True) -> Iterator[Display]:
     """The display that suits standard output; none on ranks other than 0."""
-    console = Console()
     if not on_rank_0:
         yield NoDisplay()
         return
@@ -41,15 +40,9 @@ def run_display(on_rank_0: bool = True) -> Iterator[Display]:
         with closing(PlainDisplay()) as plain:
             yield plain
         return
-    columns = (
-        TextColumn("epoch {task.fields[epoch]}/{task.fields[epochs]}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[rate]}"),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[terms]}"),
-    )
-    with Progress(*columns, console=console, transient=True) as progress, closing(RichDisplay(progress)) as display:
+    epoch, rate, terms = map(TextColumn, (_EPOCH, "{task.fields[rate]}", "{task.fields[terms]}"))
+    columns = epoch, BarColumn(), MofNCompleteColumn(), rate, TimeRemainingColumn(), terms
+    with Progress(*columns, transient=True) as progress, closing(RichDisplay(progress)) as display:
         yield display
 
 
@@ -75,23 +68,19 @@ class Pace:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._last = clock()
-        self._skipped: TimedEpochRecord | None = None
+        self.skipped: TimedEpochRecord | None = None  # the last epoch, if it got no line
 
     def shows(self, record: TimedEpochRecord) -> bool:
         """Whether this epoch gets a line."""
         step = 10 ** (len(str(record.epoch - 1)) - 1)
         due = record.epoch % step == 0 or self._clock() - self._last >= _QUIET_SECONDS
-        self._skipped = None if due else record
+        self.skipped = None if due else record
         if due:
             self._last = self._clock()
         return due
 
-    def skipped(self) -> TimedEpochRecord | None:
-        """The last epoch, if it got no line."""
-        return self._skipped
 
-
-class PlainDisplay:
+class PlainDisplay(NoDisplay):
     """A line for some epochs, the last one among them."""
 
     def __init__(self) -> None:
@@ -113,9 +102,6 @@ class PlainDisplay:
         self._epochs = record.settings.max_epochs
         self._print(describe(record, notes))
 
-    def step(self, epoch: int, step_in_epoch: int, steps_per_epoch: int, terms: Mapping[str, float]) -> None:
-        """Nothing: lines are for epochs."""
-
     def epoch(self, record: TimedEpochRecord) -> None:
         """Print the epoch's terms, now and then."""
         if self._pace.shows(record):
@@ -123,7 +109,7 @@ class PlainDisplay:
 
     def close(self) -> None:
         """Print the last epoch's terms."""
-        if record := self._pace.skipped():
+        if record := self._pace.skipped:
             self._print(epoch_line(record, self._epochs))
 
 

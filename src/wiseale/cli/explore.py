@@ -30,7 +30,7 @@ def command(
     port: int,
     host: str,
     browser: bool | None,
-) -> int:
+) -> None:
     """Explore the latent space of up to four runs or models on a page in the browser.
 
     Move through the codes and see them decoded, compare runs row by row, drop rows of your own. A comparison's
@@ -58,7 +58,7 @@ def command(
     if html is not None:
         size = single_file.write_page(session, html)
         print(f"{counted(len(session.shown.rows), 'row')}, {size / 1e6:.1f} MB: {html}")
-        return 0
+        return
 
     from wiseale.explorer.serving import serve
 
@@ -72,4 +72,3 @@ def command(
             webbrowser.open(url)
 
     serve(session, host, port, ready)
-    return 0

@@ -14,7 +14,7 @@ from wiseale.errors import ModelFileError
 @click.argument("model", type=MODEL)
 @click.option("--format", "form", type=click.Choice(["onnx", "model"]), required=True, help="what to write")
 @click.option("-o", "--out", type=click.Path(path_type=Path), required=True, help="directory to write")
-def export(model: Path, form: str, out: Path) -> int:
+def export(model: Path, form: str, out: Path) -> None:
     """Write a trained MODEL (a run or a model directory) to be used elsewhere, with a model card as README.md.
 
     onnx: encoder.onnx (x to mu and sigma) and decoder.onnx (z to x_hat), in the units of the training data, compared
@@ -42,16 +42,13 @@ def export(model: Path, form: str, out: Path) -> int:
     except OSError as error:
         raise ModelFileError(f"cannot write {out}: {error.strerror or error}") from None
     if form == "onnx":
-        print(
-            f"opset {exported.opset}; largest error in onnxruntime: encoder {exported.encoder_error:.1e}, "
-            f"decoder {exported.decoder_error:.1e}"
-        )
+        errors = f"encoder {exported.encoder_error:.1e}, decoder {exported.decoder_error:.1e}"
+        print(f"opset {exported.opset}; largest error in onnxruntime: {errors}")
     print(f"exported: {out}")
-    return 0
 
 
 @click.command()
-def zoo() -> int:
+def zoo() -> None:
     """List the trained models that come with wiseale; use them as zoo:NAME wherever a MODEL is asked for."""
     from rich.console import Console
     from rich.table import Table
@@ -72,4 +69,3 @@ def zoo() -> int:
     console = Console(highlight=False, soft_wrap=True)
     console.print(table)
     console.print("nats per observation of test rows; try: wiseale explore zoo:mnist-wise_ale zoo:mnist-aevb")
-    return 0
