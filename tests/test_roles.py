@@ -1,17 +1,20 @@
 """What every setting is for, written out: a new one must be added here, and what follows from its role is checked."""
 
 import dataclasses
+import json
 import pkgutil
 from importlib import import_module
 
 import pytest
-from wiseale.experiments.paper.run_rows import NOT_KEPT
 
 import wiseale
 from wiseale import registry
 from wiseale.config import ROLES, SCIENCE, SEARCHED, SPECS, Settings, TrainConfig
+from wiseale.data import load_dataset
+from wiseale.paper.rows import _kept_config
 from wiseale.report.how_it_was_run import _COMMON
 from wiseale.runs.record import DECIDING, FREE
+from wiseale.training.plan import resolve
 from wiseale.training.settings import RunSettings
 
 QUESTION = "science, given"
@@ -78,21 +81,22 @@ PARTS = {
     "mnist:FashionMnist": "binarize n",
     "mnist:Mnist": "binarize n",
     "sine:Sine": "n n_test noise length max_frequency max_amplitude seed",
-    "teapot:Teapot": "n seed",
+    "dataset:Teapot": "n seed",
     "csv_table:CsvLogger": "",
     "mlflow:MlflowLogger": "experiment uri",
     "tensorboard:TensorBoardLogger": "",
     "wandb:WandbLogger": "project",
     "arrays:ArrayFile": "array labels channels missing standardize",
     "csv_table:CsvFile": "columns drop labels kinds missing unseen standardize separator header decimal",
-    "parquet_table:ParquetFile": "columns drop labels kinds missing unseen standardize",
+    "arrow_files:ParquetFile": "columns drop labels kinds missing unseen standardize",
+    "arrow_files:ArrowFile": "columns drop labels kinds missing unseen standardize",
     "folder:ImageFolder": "crop size channels skip_bad labels",
 }
 """Parts of specs, by class: each has the role of the training setting that holds the spec."""
 
 BASES = {
     *("config:Settings", "config:TrainConfig", "model:NetworkSettings", "model:GenericNetwork"),
-    *("conv:_Conv", "encoder_choice:EncoderChoice", "encoder_choice:SampleDistance", "terms:WeightedObjective"),
+    *("conv:_Conv", "wae_mmd:SampleDistance", "terms:WeightedObjective"),
     *("logger:Logger", "table:TableFile", "folder:ImageSettings"),
 }
 """Classes of settings that no spec names."""
@@ -145,7 +149,13 @@ def test_a_search_varies_the_answer():
 def test_reports_name_every_setting_that_decides_a_result():
     beside = {"objective", "seed"}  # in a table of their own
     assert {*_COMMON, *beside} == {*DECIDING, "data"}
-    assert set(NOT_KEPT) == set(TRAINING) - set(SCIENCE)
+
+
+def test_rows_of_the_paper_keep_every_setting_that_decides_a_result():
+    settings = resolve(TrainConfig(data="sine:n=40,n_test=5"), load_dataset("sine:n=40,n_test=5"))
+    kept = json.loads(_kept_config(settings))
+    assert set(kept) == {name for name in settings.to_values() if name in SCIENCE}
+    assert {"objective", "lr", "seed", "data"} <= set(kept)
 
 
 def test_every_class_of_settings_is_listed():

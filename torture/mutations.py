@@ -90,7 +90,7 @@ MUTATIONS = (
     Mutation("numbers: memory", "runs/run.py", "require_memory(8 * weights", "require_memory(0 * weights", FAULTS),
     Mutation("numbers: Bernoulli", "likelihoods/family.py", "if not (low <= smallest and largest <= high):", "if False:", "tests/test_one_door.py tests/test_likelihoods.py tests/cli/test_command_line.py"),
     Mutation("terminal: escapes", "cli/faults.py", "(*range(0x20), *range(0x7F, 0xA0))", "()", FAULTS),
-    Mutation("signals: SIGHUP", "platform/signals.py", '"SIGTERM", "SIGHUP"', '"SIGTERM"', FAULTS),
+    Mutation("signals: SIGHUP", "platform/machine.py", '"SIGTERM", "SIGHUP"', '"SIGTERM"', FAULTS),
     Mutation("signals: compare", "cli/__init__.py", 'return _report("interrupted", 143)', "return 1", FAULTS),
     Mutation("signals: closed pipe", "runs/recorder.py", "self._received = SIGPIPE", "raise", FAULTS),
     Mutation("power: nothing synced", "platform/atomic_files.py", "os.fsync(descriptor)", "pass", "tests/test_torture.py -k power"),

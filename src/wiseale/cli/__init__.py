@@ -16,8 +16,13 @@ import wiseale
 from wiseale.cli.faults import fault_in_words, one_line
 from wiseale.cli.options import option_name
 from wiseale.errors import DivergenceError, ReportedByAnotherRankError, TerminatedError, WiseAleError
-from wiseale.platform.machine import sleep_while_waiting
-from wiseale.platform.signals import END_WITH_PARENT, SIGPIPE, end_imports_on_interrupt, end_with_parent
+from wiseale.platform.machine import (
+    END_WITH_PARENT,
+    SIGPIPE,
+    end_imports_on_interrupt,
+    end_with_parent,
+    sleep_while_waiting,
+)
 from wiseale.processes.world import STORE
 
 COMMANDS = {

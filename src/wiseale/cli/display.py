@@ -15,7 +15,7 @@ from wiseale.cli.faults import one_line
 from wiseale.cli.options import option_name
 from wiseale.errors import WiseAleError, counted
 from wiseale.models.collapse import CodeUse, collapse_message
-from wiseale.platform.signals import SIGPIPE
+from wiseale.platform.machine import SIGPIPE
 from wiseale.runs.record import RunRecord
 from wiseale.runs.recorder import Display
 from wiseale.runs.run import Run

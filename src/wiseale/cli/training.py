@@ -12,8 +12,7 @@ import click
 from wiseale.cli.options import DATA, directory_option, read_settings, settings_options, spelled_as_options
 from wiseale.config import TrainConfig
 from wiseale.platform.json_files import to_json
-from wiseale.processes.launch import launch
-from wiseale.processes.world import from_environment, report_once
+from wiseale.processes.world import from_environment, launch, report_once
 
 
 @click.command()

@@ -17,7 +17,7 @@ from wiseale.config import TrainConfig
 from wiseale.platform.atomic_files import write_text
 from wiseale.platform.json_files import to_json
 from wiseale.platform.locks import is_locked
-from wiseale.platform.signals import END_WITH_PARENT, NEW_GROUP, request_stop
+from wiseale.platform.machine import END_WITH_PARENT, NEW_GROUP, request_stop
 from wiseale.processes.engines import Ending, Stop
 from wiseale.runs.directory import RunDirectory
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 import os
 import signal
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import Literal
 
 from wiseale.errors import TerminatedError
 from wiseale.experiments.job import Caller, Job, do_job
-from wiseale.platform.signals import STOP_SIGNALS
+from wiseale.platform.machine import STOP_SIGNALS, handling
 from wiseale.processes.engines import Ending, Engine, run_all
 
 State = Literal["waiting", "training", "evaluating", "done", "failed"]
@@ -50,7 +49,7 @@ def run_jobs(jobs: Sequence[Job], engine: Engine, show: Show, limit: float = mat
         active = {job: _state(job, logged[job]) for job in running}
         show([(job, active.get(job) or _state_at_end(ended.get(job))) for job in jobs])
 
-    with _terminated_as_interrupt():
+    with handling(_terminate, [number for number in STOP_SIGNALS if number != signal.SIGINT]):
         ended = run_all(jobs, partial(do_job, caller=Caller(variables, Path.cwd())), engine, tick, limit)
     return [Failure(job, ending.reason) for job, ending in ended.items() if ending.state == "failed"]
 
@@ -66,17 +65,6 @@ def _state_at_end(ending: Ending | None) -> State:
     return "waiting" if ending is None or ending.state == "stopped" else ending.state
 
 
-@contextmanager
-def _terminated_as_interrupt() -> Iterator[None]:
+def _terminate(number: int, frame: FrameType | None) -> None:
     """SIGTERM and SIGHUP end this process as Ctrl-C does, so that its runs are stopped in order."""
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        raise TerminatedError
-
-    numbers = [number for number in STOP_SIGNALS if number != signal.SIGINT]
-    before = {n: signal.signal(n, stop) for n in numbers if signal.getsignal(n) != signal.SIG_IGN}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    raise TerminatedError

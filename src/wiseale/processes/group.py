@@ -15,7 +15,7 @@ from torch.distributed.distributed_c10d import PrefixStore, Store
 from torch.distributed.rendezvous import rendezvous
 
 from wiseale.errors import ReportedByAnotherRankError, RunError, WiseAleError
-from wiseale.platform.signals import end_with_parent
+from wiseale.platform.machine import end_with_parent
 from wiseale.processes.world import RESUME, STORE, World, report_once
 
 EXCHANGE_SECONDS = 120
