@@ -95,7 +95,7 @@ PARTS = {
 """Parts of specs, by class: each has the role of the training setting that holds the spec."""
 
 BASES = {
-    *("config:Settings", "config:TrainConfig", "model:NetworkSettings", "model:GenericNetwork"),
+    *("settings:Settings", "config:TrainConfig", "model:NetworkSettings", "model:GenericNetwork"),
     *("conv:_Conv", "wae_mmd:SampleDistance", "terms:WeightedObjective"),
     *("logger:Logger", "table:TableFile", "folder:ImageSettings"),
 }

@@ -41,10 +41,10 @@ JSON = "tests/platform/test_json_files.py"
 LOCKS, ENGINES = "tests/platform/test_locks.py", "tests/experiments/test_engines.py"
 
 MUTATIONS = (
-    Mutation("library: checksum", "kernels/trust.py", "return private and _record", "return private or _record", TRUST),
-    Mutation("library: owner", "kernels/trust.py", "or status.st_uid == os.geteuid()", "or True", TRUST),
-    Mutation("library: folder's mode", "kernels/trust.py", "if _others_may_write(status):", "if False:", TRUST),
-    Mutation("library: symbolic link", "kernels/trust.py", "if not stat.S_ISDIR(status.st_mode):", "if False:", TRUST),
+    Mutation("library: checksum", "kernels/build.py", "return private and _record", "return private or _record", TRUST),
+    Mutation("library: owner", "kernels/build.py", "or status.st_uid == os.geteuid()", "or True", TRUST),
+    Mutation("library: folder's mode", "kernels/build.py", "if _others_may_write(status):", "if False:", TRUST),
+    Mutation("library: symbolic link", "kernels/build.py", "if not stat.S_ISDIR(status.st_mode):", "if False:", TRUST),
     Mutation("library: private folder", "kernels/build.py", "mode=0o700", "mode=0o777", TRUST),
     Mutation("library: self-test", "kernels/build.py", "if not all(math", "if any(() for a in [] if math", "tests/kernels/test_build.py"),
     Mutation("pack: checksum", "data/packs/pack.py", "if sha256(images) != manifest.images_sha256:", "if False:", PACK),
@@ -67,9 +67,9 @@ MUTATIONS = (
     Mutation("resume: free settings", "runs/record.py", 'and name != "data")', 'and name not in ("data", "likelihood"))', ROLES),
     Mutation("resume: edited data", "runs/train.py", "if dataset.fingerprint != before.facts.data_fingerprint:", "if False:", "tests/runs"),
     Mutation("restart: another run", "runs/train.py", "if (config.build(SPECS[name], wanted) if name in SPECS else wanted) !=", "if () ==", HISTORY),
-    Mutation("roles: initial model", "config.py", 'finished run or model", role="science"', 'finished run or model", role="machine"', ROLES),
-    Mutation("roles: precision", "config.py", 'the forward pass", role="science"', 'the forward pass", role="machine"', ROLES),
-    Mutation("roles: seed is searched", "config.py", 'run follows from it", role="science", given=True', 'run follows from it", role="science"', ROLES),
+    Mutation("roles: initial model", "config/__init__.py", 'finished run or model", role="science"', 'finished run or model", role="machine"', ROLES),
+    Mutation("roles: precision", "config/__init__.py", 'the forward pass", role="science"', 'the forward pass", role="machine"', ROLES),
+    Mutation("roles: seed is searched", "config/__init__.py", 'run follows from it", role="science", given=True', 'run follows from it", role="science"', ROLES),
     Mutation("rows: held out", "runs/rows.py", 'numbers = held_out if split == "held out"', 'numbers = held_out if split == "train"', ROWS),
     Mutation("rows: unseen", "runs/rows.py", "| np.isin(numbers, held_out)", "", ROWS),
     Mutation("rows: evenly spaced", "runs/rows.py", "np.linspace(0, n - 1,", "np.linspace(0, n - 2,", ROWS),

@@ -167,4 +167,4 @@ def test_other_processors(flags, tmp_path, monkeypatch):
     torch.testing.assert_close(found.double(), expected, rtol=1e-4, atol=1e-4)
 
     rows = torch.randint(0, 256, (9, 300), dtype=torch.uint8)
-    assert torch.equal(kernels.bytes.gather(rows, torch.tensor([8, 2]), 1 / 255), rows[[8, 2]].float().mul_(1 / 255))
+    assert torch.equal(kernels.gather_bytes(rows, torch.tensor([8, 2]), 1 / 255), rows[[8, 2]].float().mul_(1 / 255))

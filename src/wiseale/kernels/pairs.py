@@ -55,14 +55,7 @@ def log_sum_pairs(
 class _LogSumPairs(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any,
-        mu: Tensor,
-        sigma: Tensor,
-        quadratic: float,
-        own: float,
-        constant: float,
-        formula: Formula,
-        keep: int,
+        ctx: Any, mu: Tensor, sigma: Tensor, quadratic: float, own: float, constant: float, formula: Formula, keep: int
     ) -> Tensor:
         inputs = mu, sigma
         compiled, (count, d_z) = build.kernels(), mu.shape
