@@ -51,7 +51,7 @@ _MODULES = {
     **dict.fromkeys(("compare", "demo"), "compare"),
     **dict.fromkeys(("train", "resume"), "training"),
     **dict.fromkeys(("evaluate", "report"), "evaluate"),
-    **dict.fromkeys(("export", "zoo"), "finished"),
+    **dict.fromkeys(("explore", "export", "zoo"), "models"),
     **dict.fromkeys(("info", "cache"), "machine"),
 }
 """Files that hold several commands, each under its name; a command in a file of its own is called ``command``."""

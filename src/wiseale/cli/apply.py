@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 
@@ -67,7 +67,7 @@ def embed(
     sigma: bool,
     error: bool,
     split: str,
-    unseen: str | None,
+    unseen: Literal["error", "missing", "other"] | None,
     data_root: Path | None,
 ) -> int:
     """Write the codes of DATA under a trained MODEL, which may be a run or a model directory.
@@ -85,7 +85,7 @@ def embed(
 
     data = _read_alike(data, model)
     if is_pattern(data):
-        request = make_request(model, sigma=sigma, error=error, unseen=unseen)  # type: ignore[arg-type]
+        request = make_request(model, sigma=sigma, error=error, unseen=unseen)
         return _archive(request, data, out, cluster, job, suffix)
     for name, value in (("--cluster", cluster), ("--job", job), ("--format", suffix)):
         if value is not None:
@@ -100,7 +100,7 @@ def embed(
             data_root=data_root,
             progress=packing,
             table=settings.table if codec.model.table is not None else None,
-            unseen=unseen,  # type: ignore[arg-type]
+            unseen=unseen,
         )
     refuse_overwriting(out, data)
     with loading_bar("embedding") as progress:
@@ -149,14 +149,13 @@ def decode(model: Path, codes: str, out: Path) -> None:
 
     CODES is a file that `wiseale embed` wrote (columns z1, z2, ...), or any table of as many columns under other names.
     """
-    from wiseale.models.files import decode, open_codes, refuse_overwriting
-    from wiseale.models.inference import open_codec
+    from wiseale.models import files, inference
 
-    codec = open_codec(model)
-    rows = open_codes(codec, codes)
-    refuse_overwriting(out, codes)
+    codec = inference.open_codec(model)
+    rows = files.open_codes(codec, codes)
+    files.refuse_overwriting(out, codes)
     with loading_bar("decoding") as progress:
-        n = decode(codec, rows, out, progress=progress)
+        n = files.decode(codec, rows, out, progress=progress)
     print(f"{counted(n, 'row')} of shape {codec.model.x_shape}: {out}")
 
 
@@ -168,12 +167,11 @@ def decode(model: Path, codes: str, out: Path) -> None:
 @click.option("--noise", is_flag=True, help="draw from p(x|z) instead of taking its mean")
 def sample(model: Path, n: int, out: Path, seed: int, noise: bool) -> None:
     """Write new observations: codes drawn from the MODEL's prior and decoded, in the units it was trained on."""
-    from wiseale.models.files import sample
-    from wiseale.models.inference import open_codec
+    from wiseale.models import files, inference
 
-    codec = open_codec(model)
+    codec = inference.open_codec(model)
     with loading_bar("sampling") as progress:
-        sample(codec, n, out, seed=seed, noise=noise, progress=progress)
+        files.sample(codec, n, out, seed=seed, noise=noise, progress=progress)
     print(f"{counted(n, 'row')} of shape {codec.model.x_shape}: {out}")
 
 
@@ -182,22 +180,21 @@ def sample(model: Path, n: int, out: Path, seed: int, noise: bool) -> None:
 @click.argument("data")
 @_out(".csv or .parquet")
 @_UNSEEN
-def impute(model: Path, data: str, out: Path, unseen: str | None) -> None:
+def impute(model: Path, data: str, out: Path, unseen: Literal["error", "missing", "other"] | None) -> None:
     """Write the table DATA with its missing cells filled by a trained MODEL, which may be a run or a model directory.
 
     Numbers are filled by their posterior mean, categories by the likeliest level. Everything else stays as it is;
     columns that the model does not know are copied. Rows are read and written block by block. The table is read as the
     run's own was (decimal mark, separator, header), unless DATA says otherwise, and written as it is.
     """
-    from wiseale.models.files import impute, open_cells, refuse_overwriting
-    from wiseale.models.inference import open_codec
+    from wiseale.models import files, inference
 
     data = _read_alike(data, model)
-    codec = open_codec(model)
-    cells = open_cells(codec, data, unseen)  # type: ignore[arg-type]
-    refuse_overwriting(out, data)
+    codec = inference.open_codec(model)
+    cells = files.open_cells(codec, data, unseen)
+    files.refuse_overwriting(out, data)
     with loading_bar("imputing") as progress:
-        filled = impute(codec, cells, out, progress=progress)
+        filled = files.impute(codec, cells, out, progress=progress)
     print(f"{counted(filled, 'missing cell')} filled: {out}")
 
 

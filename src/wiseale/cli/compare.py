@@ -22,7 +22,6 @@ from wiseale.cli.options import (
     settings_options,
     spelled_as_options,
 )
-from wiseale.config import TrainConfig
 from wiseale.errors import ConfigError, RunError
 
 if TYPE_CHECKING:
@@ -51,7 +50,7 @@ _NEXT = (
 @job_option
 @click.option("--print-jobs", is_flag=True, help="only print a SLURM script that does each run as a job of an array")
 @click.option("--evaluate-rows", type=click.IntRange(2), default=10_000, show_default=True)
-@settings_options(TrainConfig, leave_out=("data", "objective", "figures"))
+@settings_options(leave_out=("data", "objective", "figures"))
 @directory_option("directory of the comparison")
 def compare(
     data: str | None,
@@ -71,7 +70,7 @@ def compare(
     Called again, it does only what is missing, and other --objectives or more --seeds are added to what is there.
     Each run has one thread unless --threads says otherwise.
     """
-    base = read_settings(TrainConfig, config_file, {"data": data, **options})
+    base = read_settings(config_file, {"data": data, **options})
     base = base if base.threads else replace(base, threads=1)
     if cluster and (workers or job):
         raise ConfigError(f"--cluster does all runs on its own workers: leave out {'--job' if job else '--workers'}")

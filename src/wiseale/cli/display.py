@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,13 +36,13 @@ def run_display(on_rank_0: bool = True) -> Iterator[Display]:
     if not on_rank_0:
         yield NoDisplay()
         return
-    if not sys.stdout.isatty():
-        with closing(PlainDisplay()) as plain:
-            yield plain
-        return
     epoch, rate, terms = map(TextColumn, (_EPOCH, "{task.fields[rate]}", "{task.fields[terms]}"))
     columns = epoch, BarColumn(), MofNCompleteColumn(), rate, TimeRemainingColumn(), terms
-    with Progress(*columns, transient=True) as progress, closing(RichDisplay(progress)) as display:
+    on_terminal = sys.stdout.isatty()
+    with (
+        Progress(*columns, transient=True) if on_terminal else nullcontext() as progress,
+        closing(RunDisplay(progress)) as display,
+    ):
         yield display
 
 
@@ -80,27 +80,46 @@ class Pace:
         return due
 
 
-class PlainDisplay(NoDisplay):
-    """A line for some epochs, the last one among them."""
+class RunDisplay(NoDisplay):
+    """A line for some epochs, the last one among them; on a terminal above a bar over all steps with running terms."""
 
-    def __init__(self) -> None:
-        self._epochs = 0
-        self._pace = Pace()
+    def __init__(self, progress: Progress | None = None) -> None:
+        self._pace, self._progress = Pace(), progress
+        self._epochs = self._batch_size = 0
         self._loading = False
+        if progress:
+            self._task = progress.add_task("", total=None, epoch=0, epochs="?", rate="", terms="")
 
     def _print(self, text: str) -> None:
-        print(text, flush=True)
+        if self._progress:
+            self._progress.console.print(text, highlight=False)
+        else:
+            print(text, flush=True)
 
     def loading(self, done: int, total: int) -> None:
-        """Print once that data is being prepared."""
-        if not self._loading:
+        """Move the bar over the rows that are being prepared; without a bar print once that they are."""
+        if self._progress:
+            self._progress.update(self._task, total=total, completed=done, terms="preparing data")
+        elif not self._loading:
             self._print(f"preparing {counted(total, 'row')}")
-            self._loading = True
+        self._loading = True
 
     def started(self, record: RunRecord, notes: Sequence[str]) -> None:
         """Print the settings of the run."""
-        self._epochs = record.settings.max_epochs
+        self._epochs, self._batch_size = record.settings.max_epochs, record.settings.batch_size
         self._print(describe(record, notes))
+        if self._progress:
+            total = self._epochs * record.facts.steps_per_epoch
+            self._progress.update(self._task, total=total, epochs=self._epochs)
+
+    def step(self, epoch: int, step_in_epoch: int, steps_per_epoch: int, terms: Mapping[str, float]) -> None:
+        """Move the bar."""
+        if self._progress:
+            speed = self._progress.tasks[0].speed
+            rate = f"{speed * self._batch_size:,.0f} rows/s" if speed else ""
+            running = f"reconstruction {terms['reconstruction']:.2f}  prior {terms['prior']:.3f}"
+            done = epoch * steps_per_epoch + step_in_epoch
+            self._progress.update(self._task, completed=done, epoch=epoch + 1, rate=rate, terms=running)
 
     def epoch(self, record: TimedEpochRecord) -> None:
         """Print the epoch's terms, now and then."""
@@ -111,38 +130,6 @@ class PlainDisplay(NoDisplay):
         """Print the last epoch's terms."""
         if record := self._pace.skipped:
             self._print(epoch_line(record, self._epochs))
-
-
-class RichDisplay(PlainDisplay):
-    """The same lines above a bar over all steps, with the epoch's running terms."""
-
-    def __init__(self, progress: Progress) -> None:
-        super().__init__()
-        self._progress = progress
-        self._task = progress.add_task("", total=None, epoch=0, epochs="?", rate="", terms="")
-        self._batch_size = 0
-
-    def _print(self, text: str) -> None:
-        self._progress.console.print(text, highlight=False)
-
-    def loading(self, done: int, total: int) -> None:
-        """Move the bar over the rows that are being prepared."""
-        self._progress.update(self._task, total=total, completed=done, terms="preparing data")
-
-    def started(self, record: RunRecord, notes: Sequence[str]) -> None:
-        """Print the settings of the run and set the bar's length."""
-        super().started(record, notes)
-        self._batch_size = record.settings.batch_size
-        total = self._epochs * record.facts.steps_per_epoch
-        self._progress.update(self._task, total=total, epochs=self._epochs)
-
-    def step(self, epoch: int, step_in_epoch: int, steps_per_epoch: int, terms: Mapping[str, float]) -> None:
-        """Move the bar."""
-        done = epoch * steps_per_epoch + step_in_epoch
-        speed = self._progress.tasks[0].speed
-        rate = f"{speed * self._batch_size:,.0f} rows/s" if speed else ""
-        running = f"reconstruction {terms['reconstruction']:.2f}  prior {terms['prior']:.3f}"
-        self._progress.update(self._task, completed=done, epoch=epoch + 1, rate=rate, terms=running)
 
 
 def describe(record: RunRecord, notes: Sequence[str] = ()) -> str:

@@ -15,42 +15,33 @@ from typing import Any, TypeVar, get_args, get_type_hints
 import click
 
 from wiseale import config
-from wiseale.config import SettingError, Settings
+from wiseale.config import SettingError, TrainConfig
 from wiseale.errors import ConfigError
 
 F = TypeVar("F", bound=Callable[..., Any])
-S = TypeVar("S", bound=Settings)
 T = TypeVar("T")
 
 _VARIADIC = ("--objectives", "--space")
 
 
-class _Data(click.ParamType[str]):
-    """A dataset, or a path to the user's own file."""
+def data(value: str) -> str:
+    """The spec of a dataset, or of a path to the user's own file."""
+    from wiseale.data.naming import named_data
 
-    name = "data"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        from wiseale.data.naming import named_data
-
-        named = named_data(value)
-        if named.note:
-            click.echo(f"wiseale: {named.note}", err=True)
-        return named.spec
+    named = named_data(value)
+    if named.note:
+        click.echo(f"wiseale: {named.note}", err=True)
+    return named.spec
 
 
-class _ModelPlace(click.ParamType[Path]):
-    """A model's directory, or a name such as ``zoo:mnist-wise_ale`` or ``hf://owner/name``."""
+def model(value: str | Path) -> Path:
+    """A model's directory, also from a name such as ``zoo:mnist-wise_ale`` or ``hf://owner/name``."""
+    from wiseale.models.places import locate
 
-    name = "model"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
-        from wiseale.models.places import locate
-
-        return value if isinstance(value, Path) else locate(value)
+    return value if isinstance(value, Path) else locate(value)
 
 
-DATA, MODEL = _Data(), _ModelPlace()
+DATA, MODEL = click.types.FuncParamType(data), click.types.FuncParamType(model)
 
 
 class VariadicCommand(click.Command):
@@ -137,7 +128,7 @@ srun {command} --job "$SLURM_ARRAY_TASK_ID"
 """
 
 
-def array_script(arguments: Sequence[str], jobs: int, base: config.TrainConfig) -> str:
+def array_script(arguments: Sequence[str], jobs: int, base: TrainConfig) -> str:
     """A SLURM script that does each run of ``wiseale ARGUMENTS`` as a job of an array."""
     command = shlex.join(["wiseale", *(word for word in arguments if word != "--print-jobs")])
     cores = (base.processes or 1) * int(base.threads or 1)
@@ -167,26 +158,26 @@ config_option = click.option(
 )
 
 
-def settings_options(cls: type[Settings], leave_out: Collection[str] = ()) -> Callable[[F], F]:
-    """Add an option for every field of the dataclass, and ``--config`` for a file of them."""
+def settings_options(leave_out: Collection[str]) -> Callable[[F], F]:
+    """Add an option for every setting of a training, and ``--config`` for a file of them."""
 
     def decorate(function: F) -> F:
-        for item in reversed(dataclasses.fields(cls)):
+        for item in reversed(dataclasses.fields(TrainConfig)):
             if item.name not in leave_out:
-                function = _option(cls, item)(function)
+                function = _option(item)(function)
         return config_option(function)
 
     return decorate
 
 
-def read_settings(cls: type[S], config_file: Path | None, options: dict[str, Any]) -> S:
+def read_settings(config_file: Path | None, options: dict[str, Any]) -> TrainConfig:
     """The settings from the file, overridden by the options that are not None; errors use the user's spelling."""
     written = {name: value for name, value in options.items() if value is not None}
     from_file = config.read_file(config_file) if config_file else {}
     if (context := click.get_current_context(silent=True)) is not None:
         from_file = {name: value for name, value in from_file.items() if name not in _own_options(context)}
     try:
-        return config.from_values(cls, from_file | written)
+        return config.from_values(TrainConfig, from_file | written)
     except SettingError as error:
         if error.name in written:
             raise ConfigError(f"{option_name(error.name)} {error.problem}") from None
@@ -207,11 +198,11 @@ def option_name(field: str) -> str:
     return f"--{field.replace('_', '-')}"
 
 
-def _option(cls: type[Settings], item: dataclasses.Field[Any]) -> Callable[[F], F]:
+def _option(item: dataclasses.Field[Any]) -> Callable[[F], F]:
     """``--name VALUE``, or ``--name/--no-name`` for a setting that is on or off."""
     name, hint, default, text = (
         option_name(item.name),
-        get_type_hints(cls)[item.name],
+        get_type_hints(TrainConfig)[item.name],
         item.default,
         item.metadata["help"],
     )

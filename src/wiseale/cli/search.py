@@ -16,7 +16,6 @@ from wiseale.cli.options import (
     settings_options,
     spelled_as_options,
 )
-from wiseale.config import TrainConfig
 from wiseale.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -37,7 +36,7 @@ MEASURES = ("elbo", "reconstruction", "loss")
     help="settings to search: lr=1e-4..1e-2 batch_size=32|64 objective.prior_weight=0.1..4",
 )
 @click.option("--measure", type=click.Choice(MEASURES), help="of the held-out rows [default: elbo where there is one]")
-@settings_options(TrainConfig, leave_out=("data", "figures", "processes"))
+@settings_options(leave_out=("data", "figures", "processes"))
 @directory_option("directory of the search")
 def command(
     data: str | None,
@@ -56,7 +55,7 @@ def command(
     if importlib.util.find_spec("optuna") is None:
         raise ConfigError("wiseale search needs a package that is missing: pip install 'wiseale[search]'")
     fixed = tuple(name for name, value in options.items() if value is not None)
-    base = read_settings(TrainConfig, config_file, {"data": data, **options, "figures": False})
+    base = read_settings(config_file, {"data": data, **options, "figures": False})
 
     from rich.console import Console
 

@@ -17,7 +17,7 @@ from wiseale.processes.world import from_environment, launch, report_once
 
 @click.command()
 @click.argument("data", required=False, type=DATA)
-@settings_options(TrainConfig, leave_out=("data",))
+@settings_options(leave_out=("data",))
 @directory_option("Run directory to create.")
 def train(data: str | None, out: Path, config_file: Path | None, **options: Any) -> int:
     """Train one auto-encoder; DATA is a dataset (sine, sine:n=20000) or a path to your own file.
@@ -27,7 +27,7 @@ def train(data: str | None, out: Path, config_file: Path | None, **options: Any)
     """
     world = from_environment()
     with report_once(world):
-        config = read_settings(TrainConfig, config_file, {"data": data, **options})
+        config = read_settings(config_file, {"data": data, **options})
     if world.size == 1 and config.processes is not None and config.processes > 1:
         return _as_ranks(config, out, config.processes)
 

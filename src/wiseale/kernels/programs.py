@@ -107,12 +107,8 @@ class Scratch:
 
     def addresses(self, tensor: Tensor, samples: int) -> list[int]:
         """Of the buffers of fixed size, then of those with a size per sample."""
-        fixed = tensor.data_ptr()
-        per_sample = fixed + _FLOAT_BYTES * self._fixed[-1]
-        return [
-            *(fixed + _FLOAT_BYTES * start for start in self._fixed[:-1]),
-            *(per_sample + _FLOAT_BYTES * samples * start for start in self._per_sample[:-1]),
-        ]
+        starts = [*self._fixed[:-1], *(self._fixed[-1] + samples * start for start in self._per_sample[:-1])]
+        return [tensor.data_ptr() + _FLOAT_BYTES * start for start in starts]
 
 
 def _aligned(floats: int) -> int:
