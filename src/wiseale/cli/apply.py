@@ -194,8 +194,8 @@ def impute(model: Path, data: str, out: Path, unseen: Literal["error", "missing"
     cells = files.open_cells(codec, data, unseen)
     files.refuse_overwriting(out, data)
     with loading_bar("imputing") as progress:
-        filled = files.impute(codec, cells, out, progress=progress)
-    print(f"{counted(filled, 'missing cell')} filled: {out}")
+        count = files.impute(codec, cells, out, progress=progress)
+    print(f"{counted(count, 'missing cell')} filled: {out}")
 
 
 def _read_alike(data: str, model: Path) -> str:

@@ -49,12 +49,12 @@ def explore(
 
     with loading_bar() as loading:
         most = most or (MOST_ROWS if html is None else single_file.MOST_ROWS)
-        opened = open_models(expand(models))
-        data = data or shown_dataset(opened)
-        stored = stored_rows(opened) if data is None else None
-        shown = stored or choose_rows(opened, data, data_root, most, loading)
+        panels = open_models(expand(models))
+        data = data or shown_dataset(panels)
+        rows = stored_rows(panels) if data is None else None
+        rows = rows or choose_rows(panels, data, data_root, most, loading)
     with loading_bar("encoding") as encoding:
-        session = make_session(opened, shown, encoding)
+        session = make_session(panels, rows, encoding)
     if html is not None:
         size = single_file.write_page(session, html)
         print(f"{counted(len(session.shown.rows), 'row')}, {size / 1e6:.1f} MB: {html}")
@@ -92,22 +92,22 @@ def export(model: Path, form: str, out: Path) -> None:
     from wiseale.runs.run import Run
 
     codec = open_codec(model)
-    known = provenance(Run.open(model)) if (model / "model").is_dir() else Provenance()
+    origin = provenance(Run.open(model)) if (model / "model").is_dir() else Provenance()
     name = out.absolute().name
     try:
         if form == "onnx":
             from wiseale.models.onnx import export_onnx
 
-            exported = export_onnx(codec, out)
-            write_text(out / CARD, model_card(name, codec.model_config, known, exported))
+            result = export_onnx(codec, out)
+            write_text(out / CARD, model_card(name, codec.model_config, origin, result))
         else:
             refuse_to_replace(out)
-            save_model(out, codec.model, codec.model_config, {CARD: model_card(name, codec.model_config, known)})
+            save_model(out, codec.model, codec.model_config, {CARD: model_card(name, codec.model_config, origin)})
     except OSError as error:
         raise ModelFileError(f"cannot write {out}: {error.strerror or error}") from None
     if form == "onnx":
-        errors = f"encoder {exported.encoder_error:.1e}, decoder {exported.decoder_error:.1e}"
-        print(f"opset {exported.opset}; largest error in onnxruntime: {errors}")
+        errors = f"encoder {result.encoder_error:.1e}, decoder {result.decoder_error:.1e}"
+        print(f"opset {result.opset}; largest error in onnxruntime: {errors}")
     print(f"exported: {out}")
 
 

@@ -172,14 +172,14 @@ def settings_options(leave_out: Collection[str]) -> Callable[[F], F]:
 
 def read_settings(config_file: Path | None, options: dict[str, Any]) -> TrainConfig:
     """The settings from the file, overridden by the options that are not None; errors use the user's spelling."""
-    written = {name: value for name, value in options.items() if value is not None}
+    overrides = {name: value for name, value in options.items() if value is not None}
     from_file = config.read_file(config_file) if config_file else {}
     if (context := click.get_current_context(silent=True)) is not None:
         from_file = {name: value for name, value in from_file.items() if name not in _own_options(context)}
     try:
-        return config.from_values(TrainConfig, from_file | written)
+        return config.from_values(TrainConfig, from_file | overrides)
     except SettingError as error:
-        if error.name in written:
+        if error.name in overrides:
             raise ConfigError(f"{option_name(error.name)} {error.problem}") from None
         raise ConfigError(f"{config_file}: {error}" if error.name in from_file else str(error)) from None
 

@@ -62,11 +62,11 @@ def download_bar() -> Iterator[Callable[[str, int, int | None], None]]:
 def measuring_bar() -> Iterator[Callable[[str, float], None]]:
     """A bar over the questions of an evaluation; a line for each where standard error is no terminal."""
     if not sys.stderr.isatty():
-        printed = set[str]()
+        titles = set[str]()
 
         def show(title: str, fraction: float) -> None:
-            if title not in printed:
-                printed.add(title)
+            if title not in titles:
+                titles.add(title)
                 print(f"{fraction:4.0%} {title}", file=sys.stderr, flush=True)
 
         yield show

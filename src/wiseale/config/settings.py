@@ -72,11 +72,11 @@ class Settings:
 
 def from_values(cls: type[S], values: Mapping[str, Any]) -> S:
     """Make settings from a mapping of strings or typed values; an unknown key is an error naming the nearest."""
-    known = [item.name for item in dataclasses.fields(cls)]
+    names = [item.name for item in dataclasses.fields(cls)]
     for key in values:
-        if key not in known:
-            near = registry.did_you_mean(key, known)
-            raise SettingError(key, f"is not a setting of {cls.__name__}{near} (known: {', '.join(known)})")
+        if key not in names:
+            near = registry.did_you_mean(key, names)
+            raise SettingError(key, f"is not a setting of {cls.__name__}{near} (known: {', '.join(names)})")
     return cls(**values)
 
 

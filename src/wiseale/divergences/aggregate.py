@@ -135,8 +135,8 @@ def _log_aggregate(posterior: Posterior, centre: Tensor, offset: Tensor) -> Tens
 
     def rows(centre: Tensor, offset: Tensor) -> Tensor:
         at, mu = facing(centre, posterior.mu)
-        moved, sigma = facing(offset, posterior.scale)
-        squares = ((at - mu + moved) / sigma).square().sum(0)
+        shift, sigma = facing(offset, posterior.scale)
+        squares = ((at - mu + shift) / sigma).square().sum(0)
         log_q = -0.5 * (squares + posterior.latent_dim * LOG_2PI) - posterior.scale.log().sum(-1)
         return log_q.logsumexp(-1) - math.log(len(posterior))
 

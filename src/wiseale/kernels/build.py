@@ -118,8 +118,8 @@ def _flag_choices() -> Iterator[tuple[str, ...]]:
 def _torch_openmp() -> list[str]:
     """The OpenMP library that came with torch: a second one would start threads that compete with torch's."""
     home = Path(torch.__file__).parent
-    found = [*home.glob("lib/libgomp*.so*"), *home.with_name("torch.libs").glob("libgomp*.so*")]
-    return [str(path) for path in found[:1]]
+    libraries = [*home.glob("lib/libgomp*.so*"), *home.with_name("torch.libs").glob("libgomp*.so*")]
+    return [str(path) for path in libraries[:1]]
 
 
 def _processor() -> str:
@@ -137,15 +137,15 @@ def check(library: ctypes.CDLL) -> None:
     layout.declare_functions(library)
     if difference := layout.difference(library):
         raise RuntimeError(difference)
-    rows, chosen, gathered = (ctypes.c_uint8 * 4)(0, 255, 51, 102), (ctypes.c_int64 * 1)(1), (ctypes.c_float * 2)()
-    library.wiseale_gather_bytes(rows, 2, 2, chosen, 1, 1 / 255, gathered, 1)
+    rows, positions, floats = (ctypes.c_uint8 * 4)(0, 255, 51, 102), (ctypes.c_int64 * 1)(1), (ctypes.c_float * 2)()
+    library.wiseale_gather_bytes(rows, 2, 2, positions, 1, 1 / 255, floats, 1)
     # 16 Gaussians in one dimension with means 0, 1, … 15 and variance 1/2: k(i, j) = exp(−(i − j)²/2).
     size = 16
     mu, sigma = (ctypes.c_float * size)(*range(size)), (ctypes.c_float * size)(*[math.sqrt(0.5)] * size)
     columns, log_sums = (ctypes.c_float * (3 * size))(), (ctypes.c_float * size)()
     library.wiseale_log_sum_pairs(mu, sigma, 1, size, size, 0.5, 0.0, columns, None, log_sums, 1)
     exact = [math.log(sum(math.exp(-((i - j) ** 2) / 2) for j in range(size))) for i in range(size)]
-    results, expected = [*gathered, *log_sums], [0.2, 0.4, *exact]
+    results, expected = [*floats, *log_sums], [0.2, 0.4, *exact]
     if not all(math.isclose(a, b, rel_tol=1e-4) for a, b in zip(results, expected, strict=True)):
         raise RuntimeError("the compiled library computes wrong numbers: its self-test failed")
 

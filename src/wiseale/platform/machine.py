@@ -151,8 +151,7 @@ def handling(
     handler: Callable[[int, FrameType | None], object], numbers: Sequence[int] = STOP_SIGNALS
 ) -> Iterator[None]:
     """Let these signals call the handler, except those that are ignored: nohup and the like mean it."""
-    heeded = [number for number in numbers if signal.getsignal(number) != signal.SIG_IGN]
-    before = {number: signal.signal(number, handler) for number in heeded}
+    before = {n: signal.signal(n, handler) for n in numbers if signal.getsignal(n) != signal.SIG_IGN}
     try:
         yield
     finally:

@@ -76,21 +76,21 @@ def run_all(
     """
     end = time.monotonic() + limit
     pause = max(_POLL_SECONDS, _POLL_SECONDS_PER_TASK * len(tasks))
-    ended = {task: Ending("done") for task in tasks if task.done}
+    endings = {task: Ending("done") for task in tasks if task.done}
     running: dict[Future[Ending], T] = {}
     try:
         if limit > 0:
-            running = {engine.executor.submit(work, task, engine.stop): task for task in tasks if task not in ended}
+            running = {engine.executor.submit(work, task, engine.stop): task for task in tasks if task not in endings}
         while running and time.monotonic() < end:
             for future in [future for future in running if future.done()]:
-                ended[running.pop(future)] = _ending(future)
-            tick(ended, running.values())
+                endings[running.pop(future)] = _ending(future)
+            tick(endings, running.values())
             wait(running, pause)
     finally:
         if running:
             engine.stop.set()
             wait(running)
-    return ended
+    return endings
 
 
 def _ending(future: Future[Ending]) -> Ending:
