@@ -200,12 +200,8 @@ def option_name(field: str) -> str:
 
 def _option(item: dataclasses.Field[Any]) -> Callable[[F], F]:
     """``--name VALUE``, or ``--name/--no-name`` for a setting that is on or off."""
-    name, hint, default, text = (
-        option_name(item.name),
-        get_type_hints(TrainConfig)[item.name],
-        item.default,
-        item.metadata["help"],
-    )
+    name, text, default = option_name(item.name), item.metadata["help"], item.default
+    hint = get_type_hints(TrainConfig)[item.name]
     if hint is bool:
         on_or_off = f"{text} [default: {'yes' if default else 'no'}]"
         return click.option(f"{name}/--no-{name[2:]}", item.name, default=None, help=on_or_off)
