@@ -42,14 +42,9 @@ class NotEnoughMemoryError(WiseAleError):
 class DivergenceError(WiseAleError):
     """Training produced a value that is not finite; checkpoints written before remain usable.
 
-    Attributes:
-        term: the term of the loss, or the name of the weights, that is not finite.
-        value: its value; None for weights.
-        step: the optimiser step, or for a held-out term the number of the batch.
-        epoch: the epoch of that step; None for held-out terms and weights.
-        held_out: whether the term is of held-out rows.
-        checkpoint: the newest checkpoint of the run; None where no checkpoint was due yet, or nothing is saved.
-        in_run: whether training writes a run directory.
+    ``term`` is the term of the loss and ``value`` its value, or ``term`` names weights and ``value`` is None. ``step``
+    is the optimiser step, or the number of the batch of held-out rows, which have no ``epoch``. ``checkpoint`` is the
+    newest one, if any is written already; ``in_run`` says whether training writes a run directory.
     """
 
     def __init__(

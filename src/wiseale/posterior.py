@@ -16,11 +16,8 @@ LOG_2PI = math.log(2 * math.pi)
 class Posterior:
     """q(z|x_i) = N(mu_i, diag sigma_i²) for i = 1 … M; the equal-weight mixture of them is the aggregate posterior.
 
-    A deterministic encoder returns codes alone: z = mu, and ``sigma`` is None.
-
-    Attributes:
-        mu: means, (M, d_z).
-        sigma: standard deviations, (M, d_z), all above 0. The sign is not checked here (that would stall a GPU).
+    ``mu`` and ``sigma`` are (M, d_z), every sigma above 0, which is not checked here (that would stall a GPU). A
+    deterministic encoder returns codes alone: z = mu, and ``sigma`` is None.
 
     >>> q = Posterior(torch.zeros(3, 2), torch.ones(3, 2))
     >>> len(q), q.latent_dim

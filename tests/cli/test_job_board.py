@@ -4,7 +4,7 @@ import io
 
 from rich.console import Console
 
-from wiseale.cli.job_board import JobBoard
+from wiseale.cli.progress import JobBoard
 from wiseale.config import TrainConfig
 from wiseale.data import load_dataset
 from wiseale.experiments.jobs import Job

@@ -80,9 +80,9 @@ def test_epochs_get_fewer_lines_as_they_become_many():
     pace = Pace(clock=lambda: 0.0)
     shown = [epoch for epoch in range(1, 1541) if pace.shows(record(epoch))]
     assert shown == [*range(1, 11), *range(20, 101, 10), *range(200, 1001, 100)]
-    assert pace.skipped().epoch == 1540
+    assert pace.skipped.epoch == 1540
     assert pace.shows(record(2000))
-    assert pace.skipped() is None
+    assert pace.skipped is None
 
 
 def test_slow_epochs_get_a_line_each():

@@ -10,7 +10,7 @@ import torch
 from tests.evaluation.models import Decoder, LinearGaussian, case_of
 from torch.distributions import Categorical, Independent, MixtureSameFamily, Normal, kl_divergence
 
-from wiseale.cli.display import PlainDisplay
+from wiseale.cli.display import RunDisplay
 from wiseale.config import TrainConfig
 from wiseale.data import Rows
 from wiseale.evaluation import compactness, likelihood, prior_match, separation, widths
@@ -33,7 +33,7 @@ NEED_SIGMA = NEED_SIGMA_BUT_NO_PRIOR | NEED_SIGMA_AND_NORMAL_PRIOR | {"elbo"}
 
 def trained(data, out, **settings):
     config = TrainConfig(data=str(data), max_epochs=1, batch_size=16, threads=1, **settings)
-    start(config, out, PlainDisplay())
+    start(config, out, RunDisplay())
     return out
 
 

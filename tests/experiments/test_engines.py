@@ -13,7 +13,7 @@ import psutil
 import pytest
 from tests.cli.commands import run
 
-from wiseale.cli.job_array import ArrayTask
+from wiseale.cli.options import ArrayTask
 from wiseale.config import TrainConfig
 from wiseale.errors import ConfigError
 from wiseale.experiments import jobs as job_module

@@ -162,9 +162,10 @@ def test_other_processors(flags, tmp_path, monkeypatch):
     single = Posterior(double.mu.detach().float().requires_grad_(), double.sigma.float())
     assert kernels.pairs.takes(single.mu, single.sigma)
     (found,), (expected,) = (
-        torch.autograd.grad(pairwise.log_mean_pairs(q, pairwise.BHATTACHARYYA).sum(), q.mu) for q in (single, double)
+        torch.autograd.grad(pairwise.log_mean_pairs(q, pairwise.KERNELS["bhattacharyya"]).sum(), q.mu)
+        for q in (single, double)
     )
     torch.testing.assert_close(found.double(), expected, rtol=1e-4, atol=1e-4)
 
     rows = torch.randint(0, 256, (9, 300), dtype=torch.uint8)
-    assert torch.equal(kernels.bytes.gather(rows, torch.tensor([8, 2]), 1 / 255), rows[[8, 2]].float().mul_(1 / 255))
+    assert torch.equal(kernels.gather_bytes(rows, torch.tensor([8, 2]), 1 / 255), rows[[8, 2]].float().mul_(1 / 255))

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from wiseale import kernels
-from wiseale.kernels.bytes import gather
+from wiseale.kernels import gather_bytes
 
 pytestmark = pytest.mark.skipif(not kernels.available(), reason=kernels.state())
 
@@ -15,21 +15,21 @@ def test_gather_is_exact(shape, threads, monkeypatch):
     monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
     rows = torch.randint(0, 256, shape, dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
     chosen = torch.tensor([49, 0, 7, 7, 3])
-    assert torch.equal(gather(rows, chosen, 1 / 255), rows[chosen].float().mul_(1 / 255))
-    assert gather(rows, chosen[:0], 1 / 255).shape == (0, *shape[1:])
+    assert torch.equal(gather_bytes(rows, chosen, 1 / 255), rows[chosen].float().mul_(1 / 255))
+    assert gather_bytes(rows, chosen[:0], 1 / 255).shape == (0, *shape[1:])
 
 
 def test_positions_of_another_type_or_stride():
     rows = torch.arange(12, dtype=torch.uint8).view(4, 3)
     chosen = torch.tensor([3, 0, 1, 0], dtype=torch.int32)[::2]
-    assert gather(rows, chosen, 1.0).tolist() == [[9, 10, 11], [3, 4, 5]]
+    assert gather_bytes(rows, chosen, 1.0).tolist() == [[9, 10, 11], [3, 4, 5]]
 
 
 def test_default_dtype_does_not_matter():
     before = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
     try:
-        gathered = gather(torch.full((2, 3), 255, dtype=torch.uint8), torch.tensor([1]), 1 / 255)
+        gathered = gather_bytes(torch.full((2, 3), 255, dtype=torch.uint8), torch.tensor([1]), 1 / 255)
     finally:
         torch.set_default_dtype(before)
     assert gathered.dtype == torch.float32
@@ -39,4 +39,4 @@ def test_default_dtype_does_not_matter():
 @pytest.mark.parametrize("wrong", [50, -1])
 def test_positions_out_of_range(wrong):
     with pytest.raises(IndexError, match="there are 50"):
-        gather(torch.zeros(50, 3, dtype=torch.uint8), torch.tensor([0, wrong]), 1.0)
+        gather_bytes(torch.zeros(50, 3, dtype=torch.uint8), torch.tensor([0, wrong]), 1.0)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from wiseale import kernels
-from wiseale.kernels import build, trust
+from wiseale.kernels import build
 from wiseale.kernels.build import BASE_FLAGS, SOURCES
 
 pytestmark = [
@@ -47,8 +47,8 @@ def state_when_asked_again() -> str:
 def test_folder_and_files_are_private(library, cache):
     (record,) = cache.glob("*.sha256")
     assert [path.stat().st_mode & 0o777 for path in (cache, library, record)] == [0o700, 0o700, 0o600]
-    assert trust.doubt_about_folder(cache) is None
-    assert trust.is_intact(library)
+    assert build.doubt_about_folder(cache) is None
+    assert build.is_intact(library)
 
 
 def truncate(library: Path) -> None:
@@ -91,9 +91,9 @@ DAMAGES = {
 def test_a_library_in_doubt_is_built_again(damage, library):
     inode = library.lstat().st_ino
     damage(library)
-    assert not trust.is_intact(library)
+    assert not build.is_intact(library)
     assert state_when_asked_again() == "compiled by cc for one thread"
-    assert trust.is_intact(library)
+    assert build.is_intact(library)
     assert library.lstat().st_ino != inode
 
 
@@ -122,15 +122,15 @@ def test_a_folder_behind_a_symbolic_link_is_not_used(library, cache):
 
 def test_folders_and_files_of_another_user(library, cache, monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
-    assert trust.doubt_about_folder(cache) == f"{cache} belongs to another user"
-    assert not trust.is_intact(library)
+    assert build.doubt_about_folder(cache) == f"{cache} belongs to another user"
+    assert not build.is_intact(library)
 
 
 def test_systems_without_owners_check_the_contents_only(library, cache, monkeypatch):
     monkeypatch.delattr(os, "geteuid")
     cache.chmod(0o777)
     library.chmod(0o777)
-    assert trust.doubt_about_folder(cache) is None
-    assert trust.is_intact(library)
+    assert build.doubt_about_folder(cache) is None
+    assert build.is_intact(library)
     truncate(library)
-    assert not trust.is_intact(library)
+    assert not build.is_intact(library)

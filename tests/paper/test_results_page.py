@@ -11,7 +11,7 @@ from docs.pages.figures import draw_figures
 from docs.pages.kept import TOY_TABLES, Results
 from tests.paper.rows import PAPER, seeds
 
-from wiseale.cli.display import PlainDisplay
+from wiseale.cli.display import RunDisplay
 from wiseale.config import TrainConfig
 from wiseale.errors import RunError
 from wiseale.evaluation.evaluate import evaluate
@@ -38,7 +38,7 @@ def reproduction(tmp_path_factory):
         comparison.keep_request()
         for job in comparison.jobs():
             job.out.parent.mkdir(parents=True)
-            start(job.config, job.out, PlainDisplay())
+            start(job.config, job.out, RunDisplay())
             evaluate(job.out, most=80, nll_samples=2)
     return out
 

@@ -82,26 +82,23 @@ def test_modules_that_some_systems_lack_are_imported_by_platform_alone():
 
 
 @pytest.mark.parametrize(
-    ("system", "environment", "existing", "expected"),
+    ("system", "environment", "expected"),
     [
-        ("linux", {}, None, ".cache/wiseale"),
-        ("linux", {"XDG_CACHE_HOME": "{home}/xdg"}, None, "xdg/wiseale"),
-        ("darwin", {}, None, "Library/Caches/wiseale"),
-        ("darwin", {}, ".cache/wiseale", ".cache/wiseale"),
-        ("darwin", {"XDG_CACHE_HOME": "{home}/xdg"}, None, "xdg/wiseale"),
-        ("win32", {"LOCALAPPDATA": "{home}/AppData/Local"}, None, "AppData/Local/wiseale"),
-        ("linux", {"WISEALE_CACHE": "~/mine"}, None, "mine"),
+        ("linux", {}, ".cache/wiseale"),
+        ("linux", {"XDG_CACHE_HOME": "{home}/xdg"}, "xdg/wiseale"),
+        ("darwin", {}, "Library/Caches/wiseale"),
+        ("darwin", {"XDG_CACHE_HOME": "{home}/xdg"}, "xdg/wiseale"),
+        ("win32", {"LOCALAPPDATA": "{home}/AppData/Local"}, "AppData/Local/wiseale"),
+        ("linux", {"WISEALE_CACHE": "~/mine"}, "mine"),
     ],
 )
-def test_the_cache_folder_of_each_system(system, environment, existing, expected, tmp_path, monkeypatch):
+def test_the_cache_folder_of_each_system(system, environment, expected, tmp_path, monkeypatch):
     for name in ("WISEALE_CACHE", "WISEALE_DATA", "XDG_CACHE_HOME", "LOCALAPPDATA"):
         monkeypatch.delenv(name, raising=False)
     for name in ("HOME", "USERPROFILE"):
         monkeypatch.setenv(name, str(tmp_path))
     for name, value in environment.items():
         monkeypatch.setenv(name, value.format(home=tmp_path))
-    if existing:
-        (tmp_path / existing).mkdir(parents=True)
     monkeypatch.setattr(sys, "platform", system)
     assert folders.cache_root() == tmp_path / expected
     assert folders.default_data_root() == tmp_path / expected / "data"

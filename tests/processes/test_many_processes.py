@@ -11,7 +11,7 @@ import pytest
 from tests.processes.processes import at_the_end, finish, newest_step, rank_ids, wiseale
 
 from wiseale.cli import main
-from wiseale.cli.display import PlainDisplay
+from wiseale.cli.display import RunDisplay
 from wiseale.config import SettingError, TrainConfig
 from wiseale.errors import ReportedByAnotherRankError
 from wiseale.runs.train import resume, start
@@ -69,7 +69,7 @@ def test_interrupted_continued_and_killed(uninterrupted, tmp_path, capsys):
     assert not any(Path(f"/proc/{rank}").exists() for rank in ranks)
     assert metrics(run) == metrics(uninterrupted)[: len(metrics(run))]
 
-    resume(run, PlainDisplay())
+    resume(run, RunDisplay())
     assert "started with 2 processes, continued with 1" in capsys.readouterr().out
     losses = [[json.loads(line)["held_out"]["loss"] for line in metrics(each)] for each in (run, uninterrupted)]
     assert losses[0] == pytest.approx(losses[1], rel=1e-4)
@@ -101,12 +101,12 @@ def test_what_cannot_be_shared_is_refused_in_one_line(capsys, tmp_path):
 def test_a_number_of_processes_other_than_there_are(tmp_path, monkeypatch):
     asked = TrainConfig(data="sine", processes=3)
     with pytest.raises(SettingError, match="processes is 3, and 1 were started"):
-        start(asked, tmp_path / "run", PlainDisplay())
+        start(asked, tmp_path / "run", RunDisplay())
     for rank, error in (("0", SettingError), ("1", ReportedByAnotherRankError)):
         monkeypatch.setenv("RANK", rank)
         monkeypatch.setenv("WORLD_SIZE", "2")
         with pytest.raises(error):
-            start(asked, tmp_path / "run", PlainDisplay())
+            start(asked, tmp_path / "run", RunDisplay())
 
 
 @pytest.mark.slow

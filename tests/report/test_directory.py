@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from wiseale.cli import main
-from wiseale.cli.display import PlainDisplay
+from wiseale.cli.display import RunDisplay
 from wiseale.config import TrainConfig
 from wiseale.errors import RunError
 from wiseale.evaluation.evaluate import evaluate
@@ -34,7 +34,7 @@ def finish(comparison, runs):
     """Train and evaluate the first runs of a comparison."""
     for job in comparison.jobs()[:runs]:
         job.out.parent.mkdir(parents=True)
-        start(job.config, job.out, PlainDisplay())
+        start(job.config, job.out, RunDisplay())
         evaluate(job.out, most=80, nll_samples=2)
 
 

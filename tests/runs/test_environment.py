@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from wiseale.cli.display import PlainDisplay
+from wiseale.cli.display import RunDisplay
 from wiseale.config import TrainConfig
 from wiseale.runs.record import Environment
 from wiseale.runs.train import resume, start
@@ -49,15 +49,15 @@ def test_what_rounds_differently_is_named_in_one_line(before, line):
 def test_resume_says_so_before_it_continues(tmp_path, capsys):
     run = tmp_path / "run"
     asked = TrainConfig(data="sine:n=100,n_test=1", network="mlp:hidden=4", max_epochs=1, threads=1)
-    start(asked, run, PlainDisplay())
+    start(asked, run, RunDisplay())
     shutil.rmtree(run / "model")
     capsys.readouterr()
-    resume(run, PlainDisplay())
+    resume(run, RunDisplay())
     assert "last bit" not in capsys.readouterr().out
 
     shutil.rmtree(run / "model")
     environment = json.loads((run / "environment.json").read_text(encoding="utf-8"))
     (run / "environment.json").write_text(json.dumps(environment | {"kernels": "older"}), encoding="utf-8")
-    resume(run, PlainDisplay())
+    resume(run, RunDisplay())
     note = f"kernels: started with older, now {environment['kernels']}: the end will not be the same to the last bit"
     assert note in capsys.readouterr().out

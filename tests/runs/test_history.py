@@ -6,7 +6,7 @@ import shutil
 import numpy as np
 import pytest
 
-from wiseale.cli.display import NoDisplay, PlainDisplay
+from wiseale.cli.display import NoDisplay, RunDisplay
 from wiseale.config import TrainConfig
 from wiseale.errors import ModelFileError, RunError
 from wiseale.estimator.loading import load
@@ -76,7 +76,7 @@ def test_edited_facts_are_refused(finished, tmp_path):
 def test_edited_places_are_said_aloud(run, finished, tmp_path, capsys):
     data = shutil.copy(finished.parent / "table.npy", tmp_path / "moved.npy")
     edit(run / "config.json", lambda values: values.update(data=str(data), threads=2))
-    resume(run, PlainDisplay())
+    resume(run, RunDisplay())
     said = capsys.readouterr().out
     assert "config.json has been edited" in said
     assert "threads: started with 1, now 2: the end will not be the same to the last bit" in said

@@ -16,8 +16,13 @@ import wiseale
 from wiseale.cli.faults import fault_in_words, one_line
 from wiseale.cli.options import option_name
 from wiseale.errors import DivergenceError, ReportedByAnotherRankError, TerminatedError, WiseAleError
-from wiseale.platform.machine import sleep_while_waiting
-from wiseale.platform.signals import END_WITH_PARENT, SIGPIPE, end_imports_on_interrupt, end_with_parent
+from wiseale.platform.machine import (
+    END_WITH_PARENT,
+    SIGPIPE,
+    end_imports_on_interrupt,
+    end_with_parent,
+    sleep_while_waiting,
+)
 from wiseale.processes.world import STORE
 
 COMMANDS = {
@@ -43,9 +48,10 @@ COMMANDS = {
 
 _MODULES = {
     **dict.fromkeys(("embed", "decode", "sample", "impute"), "apply"),
+    **dict.fromkeys(("compare", "demo"), "compare"),
     **dict.fromkeys(("train", "resume"), "training"),
     **dict.fromkeys(("evaluate", "report"), "evaluate"),
-    **dict.fromkeys(("export", "zoo"), "finished"),
+    **dict.fromkeys(("explore", "export", "zoo"), "models"),
     **dict.fromkeys(("info", "cache"), "machine"),
 }
 """Files that hold several commands, each under its name; a command in a file of its own is called ``command``."""
@@ -85,11 +91,8 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # closed by whoever started us
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(
-            stream, io.TextIOWrapper
-        ):  # a Windows pipe cannot encode every letter: print ? instead of failing
-            stream.reconfigure(errors="replace")
+        if isinstance(stream := getattr(sys, name), io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a Windows pipe cannot encode every letter: print ? instead
     if os.environ.pop(END_WITH_PARENT, None):
         end_with_parent()
     end_imports_on_interrupt()
@@ -100,14 +103,13 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         sys.stdout.flush()
     except OSError as error:
         _discard_output()
-        code = code or (
-            128 + SIGPIPE if isinstance(error, BrokenPipeError) else _fail(f"cannot print: {error.strerror}")
-        )
+        broken = isinstance(error, BrokenPipeError)
+        code = code or (128 + SIGPIPE if broken else _report(f"error: cannot print: {error.strerror}", 2))
     if STORE in os.environ or "TORCHELASTIC_RUN_ID" in os.environ:
         # One rank of several: threads of its process group may still run, and would abort the interpreter at its exit.
-        for stream in (sys.stdout, sys.stderr):
+        for output in (sys.stdout, sys.stderr):
             with suppress(ValueError, OSError):  # closed, or its reader has ended
-                stream.flush()
+                output.flush()
         os._exit(code)
     sys.exit(code)
 
@@ -116,42 +118,37 @@ def _run(arguments: list[str] | None) -> int:
     try:
         code = group.main(arguments, prog_name="wiseale", standalone_mode=False)
     except click.UsageError as error:
-        return _fail(error.format_message())
+        message: str | None = error.format_message()
     except ReportedByAnotherRankError:
         return 2
     except DivergenceError as error:
-        return _fail(error.message(option_name))
+        message = error.message(option_name)
     except WiseAleError as error:
-        return _fail(str(error))
+        message = str(error)
     except TerminatedError:
-        return _interrupted(143)
+        return _report("interrupted", 143)
     except (KeyboardInterrupt, click.Abort):
-        return _interrupted(130)
+        return _report("interrupted", 130)
     except (BrokenPipeError, SystemExit):  # click's answer to a reader that has ended, e.g. `| head`, is sys.exit(1)
         _discard_output()
         return 128 + SIGPIPE
     except Exception as error:
-        if (problem := fault_in_words(error)) is None:
+        if (message := fault_in_words(error)) is None:
             raise
-        return _fail(problem)
-    return code if isinstance(code, int) else 0
+    else:
+        return code if isinstance(code, int) else 0
+    return _report(f"error: {message}", 2)
 
 
 def _warn(message: Warning | str, *_: object, **__: object) -> None:
-    """One line instead of Python's two; it may name a column, whose escape sequences must not reach the terminal."""
+    """One line instead of Python's two."""
+    _report(f"warning: {message}", 0)
+
+
+def _report(message: str, code: int) -> int:
+    """Print one line on standard error; it may name a column, whose escape sequences must not reach the terminal."""
     with suppress(OSError):
-        print(f"wiseale: warning: {one_line(str(message))}", file=sys.stderr, flush=True)
-
-
-def _fail(message: str) -> int:
-    with suppress(OSError):
-        print(f"wiseale: error: {one_line(message)}", file=sys.stderr, flush=True)
-    return 2
-
-
-def _interrupted(code: int) -> int:
-    with suppress(OSError):
-        print("wiseale: interrupted", file=sys.stderr, flush=True)
+        print(f"wiseale: {one_line(message)}", file=sys.stderr, flush=True)
     return code
 
 

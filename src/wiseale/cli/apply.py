@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 
-from wiseale.cli.job_array import ArrayTask, job_option
-from wiseale.cli.options import DATA, MODEL, F, cluster_option, spelled_as_options
+from wiseale.cli.options import (
+    DATA,
+    MODEL,
+    ArrayTask,
+    F,
+    cluster_option,
+    data_root_option,
+    job_option,
+    spelled_as_options,
+)
+from wiseale.cli.progress import loading_bar
 from wiseale.errors import ConfigError, counted
 
 if TYPE_CHECKING:
@@ -46,7 +56,7 @@ _FILE = _out(".npz, .npy, .csv or .parquet")
 @click.option("--error", is_flag=True, help="also each row's reconstruction error: large where a row is unusual")
 @click.option("--split", type=click.Choice(["train", "test"]), default="train", help="which rows of a named dataset")
 @_UNSEEN
-@click.option("--data-root", type=click.Path(path_type=Path), help="folder of the datasets [default: $WISEALE_DATA]")
+@data_root_option
 def embed(
     model: Path,
     data: str,
@@ -57,7 +67,7 @@ def embed(
     sigma: bool,
     error: bool,
     split: str,
-    unseen: str | None,
+    unseen: Literal["error", "missing", "other"] | None,
     data_root: Path | None,
 ) -> int:
     """Write the codes of DATA under a trained MODEL, which may be a run or a model directory.
@@ -68,7 +78,6 @@ def embed(
     The error is the mean squared error of a row in standardised units. DATA may be a pattern of files in quotes,
     such as 'shards/*.parquet': OUT is then a folder with a file for each, and a later call does what is missing.
     """
-    from wiseale.cli.progress import loading_bar
     from wiseale.data.stream import open_rows
     from wiseale.models.archive import is_pattern, make_request
     from wiseale.models.files import embed, refuse_overwriting
@@ -76,7 +85,7 @@ def embed(
 
     data = _read_alike(data, model)
     if is_pattern(data):
-        request = make_request(model, sigma=sigma, error=error, unseen=unseen)  # type: ignore[arg-type]
+        request = make_request(model, sigma=sigma, error=error, unseen=unseen)
         return _archive(request, data, out, cluster, job, suffix)
     for name, value in (("--cluster", cluster), ("--job", job), ("--format", suffix)):
         if value is not None:
@@ -89,7 +98,7 @@ def embed(
             split=split,
             data_root=data_root,
             progress=packing,
-            unseen=unseen,  # type: ignore[arg-type]
+            unseen=unseen,
         )
     refuse_overwriting(out, data)
     with loading_bar("embedding") as progress:
@@ -102,9 +111,6 @@ def _archive(
     request: Request, data: str, out: Path, cluster: str | None, job: ArrayTask | None, suffix: str | None
 ) -> int:
     """Embed the files of a pattern; the exit code is 1 if any failed."""
-    from contextlib import nullcontext
-
-    from wiseale.cli.progress import loading_bar
     from wiseale.models.archive import embed_archive, keep_request, list_shards
     from wiseale.platform.locks import reserved
     from wiseale.processes.engines import open_engine
@@ -136,22 +142,19 @@ def _archive(
 @_MODEL
 @click.argument("codes")
 @_FILE
-def decode(model: Path, codes: str, out: Path) -> int:
+def decode(model: Path, codes: str, out: Path) -> None:
     """Decode CODES with a trained MODEL and write the result, in the units of its training data.
 
     CODES is a file that `wiseale embed` wrote (columns z1, z2, ...), or any table of as many columns under other names.
     """
-    from wiseale.cli.progress import loading_bar
-    from wiseale.models.files import decode, open_codes, refuse_overwriting
-    from wiseale.models.inference import open_codec
+    from wiseale.models import files, inference
 
-    codec = open_codec(model)
-    rows = open_codes(codec, codes)
-    refuse_overwriting(out, codes)
+    codec = inference.open_codec(model)
+    rows = files.open_codes(codec, codes)
+    files.refuse_overwriting(out, codes)
     with loading_bar("decoding") as progress:
-        n = decode(codec, rows, out, progress=progress)
+        n = files.decode(codec, rows, out, progress=progress)
     print(f"{counted(n, 'row')} of shape {codec.model.x_shape}: {out}")
-    return 0
 
 
 @click.command()
@@ -160,17 +163,14 @@ def decode(model: Path, codes: str, out: Path) -> int:
 @_FILE
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="the same seed, the same samples")
 @click.option("--noise", is_flag=True, help="draw from p(x|z) instead of taking its mean")
-def sample(model: Path, n: int, out: Path, seed: int, noise: bool) -> int:
+def sample(model: Path, n: int, out: Path, seed: int, noise: bool) -> None:
     """Write new observations: codes drawn from the MODEL's prior and decoded, in the units it was trained on."""
-    from wiseale.cli.progress import loading_bar
-    from wiseale.models.files import sample
-    from wiseale.models.inference import open_codec
+    from wiseale.models import files, inference
 
-    codec = open_codec(model)
+    codec = inference.open_codec(model)
     with loading_bar("sampling") as progress:
-        sample(codec, n, out, seed=seed, noise=noise, progress=progress)
+        files.sample(codec, n, out, seed=seed, noise=noise, progress=progress)
     print(f"{counted(n, 'row')} of shape {codec.model.x_shape}: {out}")
-    return 0
 
 
 @click.command()
@@ -178,25 +178,22 @@ def sample(model: Path, n: int, out: Path, seed: int, noise: bool) -> int:
 @click.argument("data")
 @_out(".csv or .parquet")
 @_UNSEEN
-def impute(model: Path, data: str, out: Path, unseen: str | None) -> int:
+def impute(model: Path, data: str, out: Path, unseen: Literal["error", "missing", "other"] | None) -> None:
     """Write the table DATA with its missing cells filled by a trained MODEL, which may be a run or a model directory.
 
     Numbers are filled by their posterior mean, categories by the likeliest level. Everything else stays as it is;
     columns that the model does not know are copied. Rows are read and written block by block. The table is read as the
     run's own was (decimal mark, separator, header), unless DATA says otherwise, and written as it is.
     """
-    from wiseale.cli.progress import loading_bar
-    from wiseale.models.files import impute, open_cells, refuse_overwriting
-    from wiseale.models.inference import open_codec
+    from wiseale.models import files, inference
 
     data = _read_alike(data, model)
-    codec = open_codec(model)
-    cells = open_cells(codec, data, unseen)  # type: ignore[arg-type]
-    refuse_overwriting(out, data)
+    codec = inference.open_codec(model)
+    cells = files.open_cells(codec, data, unseen)
+    files.refuse_overwriting(out, data)
     with loading_bar("imputing") as progress:
-        filled = impute(codec, cells, out, progress=progress)
-    print(f"{counted(filled, 'missing cell')} filled: {out}")
-    return 0
+        count = files.impute(codec, cells, out, progress=progress)
+    print(f"{counted(count, 'missing cell')} filled: {out}")
 
 
 def _read_alike(data: str, model: Path) -> str:

@@ -7,17 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from wiseale.cli.options import DATA
+from wiseale.cli.options import DATA, data_root_option
 from wiseale.errors import counted
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from wiseale.spaces import Column
-
-ROOT = click.option(
-    "--data-root", type=click.Path(path_type=Path), help="folder of the datasets [default: $WISEALE_DATA]"
-)
 
 _SHEET_ROWS = 64
 _HISTOGRAM_ROWS = 10_000
@@ -30,7 +26,7 @@ def command() -> None:
 
 
 @command.command("list")
-@ROOT
+@data_root_option
 def list_datasets(data_root: Path | None) -> None:
     """List the known datasets and whether they can be used here."""
     from rich import box
@@ -53,7 +49,7 @@ def list_datasets(data_root: Path | None) -> None:
 
 @command.command()
 @click.argument("data", type=DATA)
-@ROOT
+@data_root_option
 @click.option("-o", "--out", type=click.Path(path_type=Path), help="PNG to draw: a contact sheet, traces or histograms")
 def info(data: str, data_root: Path | None, out: Path | None) -> None:
     """Show shape, range and counts of DATA; with -o also draw some of it."""
@@ -100,7 +96,7 @@ def info(data: str, data_root: Path | None, out: Path | None) -> None:
 @command.command()
 @click.argument("name")
 @click.option("--from", "source", type=click.Path(path_type=Path), help="a folder that has the files already")
-@ROOT
+@data_root_option
 def fetch(name: str, source: Path | None, data_root: Path | None) -> None:
     """Download the files of dataset NAME into the data root, checked by SHA-256, or copy them from a folder."""
     from wiseale.cli.progress import download_bar
@@ -115,7 +111,7 @@ def fetch(name: str, source: Path | None, data_root: Path | None) -> None:
 
 @command.command()
 @click.argument("data", type=DATA)
-@ROOT
+@data_root_option
 def pack(data: str, data_root: Path | None) -> None:
     """Decode or generate DATA once into the cache, so that training opens it at once."""
     from wiseale.cli.progress import loading_bar

@@ -5,18 +5,17 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from wiseale.cli.faults import one_line
 from wiseale.cli.options import option_name
 from wiseale.errors import WiseAleError, counted
 from wiseale.models.collapse import CodeUse, collapse_message
-from wiseale.platform.signals import SIGPIPE
+from wiseale.platform.machine import SIGPIPE
 from wiseale.runs.record import RunRecord
 from wiseale.runs.recorder import Display
 from wiseale.runs.run import Run
@@ -28,28 +27,22 @@ if TYPE_CHECKING:
     from wiseale.data import Dataset
 
 _QUIET_SECONDS = 10.0
+_EPOCH = "epoch {task.fields[epoch]}/{task.fields[epochs]}"
 
 
 @contextmanager
 def run_display(on_rank_0: bool = True) -> Iterator[Display]:
     """The display that suits standard output; none on ranks other than 0."""
-    console = Console()
     if not on_rank_0:
         yield NoDisplay()
         return
-    if not sys.stdout.isatty():
-        with closing(PlainDisplay()) as plain:
-            yield plain
-        return
-    columns = (
-        TextColumn("epoch {task.fields[epoch]}/{task.fields[epochs]}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[rate]}"),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[terms]}"),
-    )
-    with Progress(*columns, console=console, transient=True) as progress, closing(RichDisplay(progress)) as display:
+    epoch, rate, terms = map(TextColumn, (_EPOCH, "{task.fields[rate]}", "{task.fields[terms]}"))
+    columns = epoch, BarColumn(), MofNCompleteColumn(), rate, TimeRemainingColumn(), terms
+    on_terminal = sys.stdout.isatty()
+    with (
+        Progress(*columns, transient=True) if on_terminal else nullcontext() as progress,
+        closing(RunDisplay(progress)) as display,
+    ):
         yield display
 
 
@@ -75,46 +68,58 @@ class Pace:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._last = clock()
-        self._skipped: TimedEpochRecord | None = None
+        self.skipped: TimedEpochRecord | None = None  # the last epoch, if it got no line
 
     def shows(self, record: TimedEpochRecord) -> bool:
         """Whether this epoch gets a line."""
         step = 10 ** (len(str(record.epoch - 1)) - 1)
         due = record.epoch % step == 0 or self._clock() - self._last >= _QUIET_SECONDS
-        self._skipped = None if due else record
+        self.skipped = None if due else record
         if due:
             self._last = self._clock()
         return due
 
-    def skipped(self) -> TimedEpochRecord | None:
-        """The last epoch, if it got no line."""
-        return self._skipped
 
+class RunDisplay(NoDisplay):
+    """A line for some epochs, the last one among them; on a terminal above a bar over all steps with running terms."""
 
-class PlainDisplay:
-    """A line for some epochs, the last one among them."""
-
-    def __init__(self) -> None:
-        self._epochs = 0
-        self._pace = Pace()
+    def __init__(self, progress: Progress | None = None) -> None:
+        self._pace, self._progress = Pace(), progress
+        self._epochs = self._batch_size = 0
         self._loading = False
+        if progress:
+            self._task = progress.add_task("", total=None, epoch=0, epochs="?", rate="", terms="")
 
     def _print(self, text: str) -> None:
-        print(text, flush=True)
+        if self._progress:
+            self._progress.console.print(text, highlight=False)
+        else:
+            print(text, flush=True)
 
     def loading(self, done: int, total: int) -> None:
-        """Print once that data is being prepared."""
-        if not self._loading:
+        """Move the bar over the rows that are being prepared; without a bar print once that they are."""
+        if self._progress:
+            self._progress.update(self._task, total=total, completed=done, terms="preparing data")
+        elif not self._loading:
             self._print(f"preparing {counted(total, 'row')}")
-            self._loading = True
+        self._loading = True
 
     def started(self, record: RunRecord, notes: Sequence[str]) -> None:
         """Print the settings of the run."""
-        self._epochs = record.settings.max_epochs
+        self._epochs, self._batch_size = record.settings.max_epochs, record.settings.batch_size
         self._print(describe(record, notes))
+        if self._progress:
+            total = self._epochs * record.facts.steps_per_epoch
+            self._progress.update(self._task, total=total, epochs=self._epochs)
 
     def step(self, epoch: int, step_in_epoch: int, steps_per_epoch: int, terms: Mapping[str, float]) -> None:
-        """Nothing: lines are for epochs."""
+        """Move the bar."""
+        if self._progress:
+            speed = self._progress.tasks[0].speed
+            rate = f"{speed * self._batch_size:,.0f} rows/s" if speed else ""
+            running = f"reconstruction {terms['reconstruction']:.2f}  prior {terms['prior']:.3f}"
+            done = epoch * steps_per_epoch + step_in_epoch
+            self._progress.update(self._task, completed=done, epoch=epoch + 1, rate=rate, terms=running)
 
     def epoch(self, record: TimedEpochRecord) -> None:
         """Print the epoch's terms, now and then."""
@@ -123,40 +128,8 @@ class PlainDisplay:
 
     def close(self) -> None:
         """Print the last epoch's terms."""
-        if record := self._pace.skipped():
+        if record := self._pace.skipped:
             self._print(epoch_line(record, self._epochs))
-
-
-class RichDisplay(PlainDisplay):
-    """The same lines above a bar over all steps, with the epoch's running terms."""
-
-    def __init__(self, progress: Progress) -> None:
-        super().__init__()
-        self._progress = progress
-        self._task = progress.add_task("", total=None, epoch=0, epochs="?", rate="", terms="")
-        self._batch_size = 0
-
-    def _print(self, text: str) -> None:
-        self._progress.console.print(text, highlight=False)
-
-    def loading(self, done: int, total: int) -> None:
-        """Move the bar over the rows that are being prepared."""
-        self._progress.update(self._task, total=total, completed=done, terms="preparing data")
-
-    def started(self, record: RunRecord, notes: Sequence[str]) -> None:
-        """Print the settings of the run and set the bar's length."""
-        super().started(record, notes)
-        self._batch_size = record.settings.batch_size
-        total = self._epochs * record.facts.steps_per_epoch
-        self._progress.update(self._task, total=total, epochs=self._epochs)
-
-    def step(self, epoch: int, step_in_epoch: int, steps_per_epoch: int, terms: Mapping[str, float]) -> None:
-        """Move the bar."""
-        done = epoch * steps_per_epoch + step_in_epoch
-        speed = self._progress.tasks[0].speed
-        rate = f"{speed * self._batch_size:,.0f} rows/s" if speed else ""
-        running = f"reconstruction {terms['reconstruction']:.2f}  prior {terms['prior']:.3f}"
-        self._progress.update(self._task, completed=done, epoch=epoch + 1, rate=rate, terms=running)
 
 
 def describe(record: RunRecord, notes: Sequence[str] = ()) -> str:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +14,6 @@ from wiseale.errors import ConfigError, RunError, counted
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from wiseale.evaluation.evaluate import Progress
     from wiseale.evaluation.record import Evaluation
     from wiseale.report.document import Document
 
@@ -33,15 +30,7 @@ if TYPE_CHECKING:
     "--figures/--no-figures", default=True, show_default=True, help="draw the run's pictures if they are missing"
 )
 @click.option("--json", "as_json", is_flag=True, help="print JSON in place of a table")
-def evaluate(
-    run: Path,
-    data: str | None,
-    seed: int,
-    most: int,
-    nll_samples: int,
-    figures: bool,
-    as_json: bool,
-) -> int:
+def evaluate(run: Path, data: str | None, seed: int, most: int, nll_samples: int, figures: bool, as_json: bool) -> None:
     """Measure a finished RUN on data it has not seen, in nats per observation, and write RUN/evaluation.json."""
     if most < 2:
         raise ConfigError(f"--most must be at least 2, got {most}")
@@ -51,25 +40,25 @@ def evaluate(
     from rich.console import Console
 
     from wiseale.cli.display import collapse_line, named_pictures
+    from wiseale.cli.progress import measuring_bar
     from wiseale.evaluation.evaluate import evaluate
     from wiseale.runs.run import Run
 
-    with _progress(quiet=as_json) as progress:
+    with nullcontext() if as_json else measuring_bar() as progress:
         result = evaluate(run, data, seed, most, nll_samples, progress)
-    pictures = named_pictures(run) if figures and data is None else ""
+    pictures = named_pictures(run) if figures and data is None else None
     if as_json:
         print(result.to_json(), end="")
-        return 0
+        return
     console = Console()
     console.print(_table(run, result))
-    for reason in dict.fromkeys(result.reasons.values()):
-        names = ", ".join(name for name, why in result.reasons.items() if why == reason)
-        console.print(f"not measured: {names} ({reason})", highlight=False, markup=False, soft_wrap=True)
-    if pictures:
-        console.print(pictures, highlight=False, markup=False, soft_wrap=True)
-    if collapsed := collapse_line(Run.open(run).settings, result.code_use):
-        console.print(collapsed, highlight=False, markup=False, soft_wrap=True)
-    return 0
+    measures_of: dict[str, list[str]] = {}
+    for name, reason in result.reasons.items():
+        measures_of.setdefault(reason, []).append(name)
+    lines = [f"not measured: {', '.join(names)} ({reason})" for reason, names in measures_of.items()]
+    for line in (*lines, pictures, collapse_line(Run.open(run).settings, result.code_use)):
+        if line:
+            console.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
 def _table(run: Path, result: Evaluation) -> Table:
@@ -90,45 +79,14 @@ def _table(run: Path, result: Evaluation) -> Table:
     return table
 
 
-@contextmanager
-def _progress(quiet: bool) -> Iterator[Progress | None]:
-    """A bar on a terminal, a line for each question elsewhere; on standard error, as standard output is the result."""
-    if quiet:
-        yield None
-        return
-    if not sys.stderr.isatty():
-        yield _line_by_line()
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
-    from rich.progress import Progress as Bars
-
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
-    with Bars(*columns, console=Console(stderr=True), transient=True) as bars:
-        task = bars.add_task("", total=1.0, visible=False)
-        yield lambda title, fraction: bars.update(task, description=title, completed=fraction, visible=True)
-
-
-def _line_by_line() -> Progress:
-    printed = set[str]()
-
-    def show(title: str, fraction: float) -> None:
-        if title not in printed:
-            printed.add(title)
-            print(f"{fraction:4.0%} {title}", file=sys.stderr, flush=True)
-
-    return show
-
-
 @click.command()
 @click.argument("directory", type=click.Path(path_type=Path))
 @click.option("--markdown", is_flag=True, help="write report.md in place of report.html")
-def report(directory: Path, markdown: bool) -> int:
+def report(directory: Path, markdown: bool) -> None:
     """Write the page of a reproduction, a comparison, a search or an evaluated run in DIRECTORY, as far as it is."""
     from wiseale.report.document import write_report
 
     print(write_report(_document_of(directory), directory, markdown))
-    return 0
 
 
 def _document_of(path: Path) -> Document:

@@ -11,16 +11,21 @@ import click
 import wiseale
 from wiseale.cli.faults import one_line
 from wiseale.errors import ConfigError
+from wiseale.platform.folders import cache_root, default_data_root
 
 
 @click.command()
 def info() -> None:
     """Print versions, cores, folders, accelerators, and whether the compiled kernels are used and why."""
+    import torch
+
     from wiseale import kernels
-    from wiseale.platform.folders import cache_root, default_data_root
     from wiseale.platform.machine import cores
     from wiseale.training.plan import MAX_DEFAULT_THREADS, default_threads
 
+    accelerators = "none: training runs on the CPU"
+    if torch.accelerator.is_available() and (accelerator := torch.accelerator.current_accelerator()):
+        accelerators = f"{torch.accelerator.device_count()} × {accelerator.type}"
     lines = {
         "wiseale": wiseale.__version__,
         "python": platform.python_version(),
@@ -31,7 +36,7 @@ def info() -> None:
             f"{default_threads()} unless --threads is given: one per core, at most {MAX_DEFAULT_THREADS}; "
             "1 for small networks"
         ),
-        "accelerators": _accelerators(),
+        "accelerators": accelerators,
         "kernels": kernels.state(),
         "cache folder": str(cache_root()),
         "data root": str(default_data_root()),
@@ -60,15 +65,6 @@ def _packages() -> dict[str, str]:
     return versions
 
 
-def _accelerators() -> str:
-    import torch
-
-    accelerator = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
-    if accelerator is None:
-        return "none: training runs on the CPU"
-    return f"{torch.accelerator.device_count()} × {accelerator.type}"
-
-
 @click.group()
 def cache() -> None:
     """Packed datasets and compiled kernels: what the cache folder holds, and removing it."""
@@ -78,7 +74,6 @@ def cache() -> None:
 def list_cache() -> None:
     """List what the cache holds and how much disk space it takes."""
     from wiseale.data.cache import cache_entries
-    from wiseale.platform.folders import cache_root
 
     root = cache_root()
     entries = cache_entries(root)
@@ -95,31 +90,25 @@ def list_cache() -> None:
 @click.option(
     "--all", "everything", is_flag=True, help="also packed datasets and kernels, which are made again if needed"
 )
-def clean(names: tuple[str, ...], everything: bool) -> int:
+def clean(names: tuple[str, ...], everything: bool) -> None:
     """Remove what interrupted work left in the cache, or with --all everything, or the entries NAMES of `cache list`.
 
     Datasets under the data root are never removed. What another process is packing at this moment is left alone.
     """
     from wiseale.data.cache import cache_entries, remove_entry
-    from wiseale.platform.folders import cache_root
 
-    entries = cache_entries(cache_root())
-    if names:
-        known = {entry.name: entry for entry in entries}
-        if unknown := [name for name in names if name not in known]:
-            raise ConfigError(f"the cache holds no {unknown[0]!r}: see `wiseale cache list`")
-        targets = [known[name] for name in names]
-    else:
-        targets = [entry for entry in entries if everything or not entry.is_needed]
+    entries = {entry.name: entry for entry in cache_entries(cache_root())}
+    if unknown := [name for name in names if name not in entries]:
+        raise ConfigError(f"the cache holds no {unknown[0]!r}: see `wiseale cache list`")
     freed = 0
-    for entry in targets:
+    for name in names or [name for name, entry in entries.items() if everything or not entry.is_needed]:
+        entry = entries[name]
         if remove_entry(entry):
             freed += entry.bytes
             print(f"removed {one_line(entry.name)}")
         else:
             print(f"left {one_line(entry.name)}: another process is packing it")
     print(f"{_size(freed).strip()} freed")
-    return 0
 
 
 def _size(n: int) -> str:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
-from typing import cast
+from typing import Any
 
 import click
 
 from wiseale import registry
-from wiseale.cli.options import cluster_option, spelled_as_options
-from wiseale.errors import ConfigError
+from wiseale.cli.options import cluster_option, data_root_option, directory_option, spelled_as_options
+from wiseale.errors import ConfigError, counted
 from wiseale.paper import SCALES, Scale
 
 TRAINED = tuple(registry.EXPERIMENTS)
@@ -18,8 +19,8 @@ TRAINED = tuple(registry.EXPERIMENTS)
 @click.command()
 @click.argument("name", type=click.Choice((*TRAINED, "toy", "all")))
 @click.option("--scale", type=click.Choice(SCALES), default="small", show_default=True)
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="directory of the reproduction")
-@click.option("--data-root", type=click.Path(path_type=Path), help="folder of the datasets [default: $WISEALE_DATA]")
+@directory_option("directory of the reproduction")
+@data_root_option
 @click.option("--workers", type=click.IntRange(1), help="runs at the same time [default: one per core]")
 @cluster_option
 @click.option("--limit-minutes", type=click.FloatRange(0, min_open=True), help="stop then; a later call continues")
@@ -30,7 +31,7 @@ TRAINED = tuple(registry.EXPERIMENTS)
 @click.option("--logger", help=f"also write every run's metrics for {', '.join(registry.names('logger'))}")
 def command(
     name: str,
-    scale: str,
+    scale: Scale,
     out: Path,
     data_root: Path | None,
     workers: int | None,
@@ -51,13 +52,10 @@ def command(
     smoke: minutes for all, a rehearsal; small: about a quarter of an hour each on two cores; paper: the published
     sizes, with more controls.
     """
-    import math
-
     from rich.console import Console
 
-    from wiseale.cli.job_board import job_board
-    from wiseale.cli.present import print_failures
-    from wiseale.errors import counted
+    from wiseale.cli.compare import print_failures
+    from wiseale.cli.progress import job_board
     from wiseale.experiments.comparison import default_workers
     from wiseale.paper.page import reproduction_page
     from wiseale.paper.reproduction import Choice, keep_request, plan_runs, run_experiments
@@ -70,19 +68,18 @@ def command(
 
     with spelled_as_options():
         make_logger(logger)
-    size = cast(Scale, scale)
     names = TRAINED if name == "all" else (name,) if name in TRAINED else ()
     console = Console(highlight=False, soft_wrap=True)
     choice = Choice(only, seeds, tuple(read_rows(known)) if known else ())
-    every = plan_runs(names, size, out, data_root).jobs
-    if only and every and not plan_runs(names, size, out, data_root, choice=Choice(only, seeds)).jobs:
+    every = plan_runs(names, scale, out, data_root).jobs
+    if only and every and not plan_runs(names, scale, out, data_root, choice=Choice(only, seeds)).jobs:
         parts = " ".join(f"--only {part!r}" for part in only)
         raise ConfigError(f"{parts} leaves no run: give a part of a name, such as {every[0].name!r}")
     if listed:
-        for number, job in enumerate(plan_runs(names, size, out, data_root, choice=choice).jobs, 1):
+        for number, job in enumerate(plan_runs(names, scale, out, data_root, choice=choice).jobs, 1):
             console.print(f"{number} {job.name}: {job.next_step}", markup=False)
         return 0
-    keep_request(out, size)
+    keep_request(out, scale)
     limit = math.inf if limit_minutes is None else 60 * limit_minutes
     if names:
         console.print(f"{', '.join(names)}: scale {scale}", style="bold")
@@ -93,7 +90,7 @@ def command(
         job_board(console) as board,
     ):
         outcomes, failures, left = run_experiments(
-            names, size, out, data_root, engine, board.show, logger, limit, choice
+            names, scale, out, data_root, engine, board.show, logger, limit, choice
         )
     print_failures(failures, console)
     if left and limit_minutes:
@@ -103,15 +100,13 @@ def command(
             console.print(outcome.note, style="yellow", markup=False)
     toy = None
     if name == "toy" or (name == "all" and not only and not has_all_tables(out / "toy")):
-        toy = run_toy(out / "toy", size, lambda step: console.print(f"bound analysis: {step}", markup=False))
+        toy = run_toy(out / "toy", scale, lambda step: console.print(f"bound analysis: {step}", markup=False))
     document, verdicts = reproduction_page(out, toy)
     page = write_report(document, out)
-    narrow = console.is_terminal  # a line for each verdict, cut at the terminal's width; the report has all of it
+    # A line for each verdict, on a terminal cut at its width; the report has all of it.
+    style: dict[str, Any] = {"no_wrap": True, "overflow": "ellipsis", "soft_wrap": False} if console.is_terminal else {}
     for verdict in verdicts:
         lacking = f" (runs of {counted(len(verdict.missing), 'system')} missing)" if verdict.missing else ""
-        line = f"{verdict.claim} {verdict.outcome}{lacking}: {verdict.statement}"
-        console.print(
-            line, markup=False, no_wrap=True, overflow="ellipsis" if narrow else "ignore", soft_wrap=not narrow
-        )
+        console.print(f"{verdict.claim} {verdict.outcome}{lacking}: {verdict.statement}", markup=False, **style)
     console.print(f"report: {page}")
     return 1 if failures else 0

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import importlib.util
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from wiseale.cli.options import DATA, VariadicCommand, read_settings, settings_options, spelled_as_options
-from wiseale.config import TrainConfig
+from wiseale.cli.options import (
+    DATA,
+    VariadicCommand,
+    directory_option,
+    read_settings,
+    settings_options,
+    spelled_as_options,
+)
 from wiseale.errors import ConfigError
 
 if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
+
+    from wiseale.experiments.search import Measure
 
 MEASURES = ("elbo", "reconstruction", "loss")
 
@@ -28,13 +36,13 @@ MEASURES = ("elbo", "reconstruction", "loss")
     help="settings to search: lr=1e-4..1e-2 batch_size=32|64 objective.prior_weight=0.1..4",
 )
 @click.option("--measure", type=click.Choice(MEASURES), help="of the held-out rows [default: elbo where there is one]")
-@settings_options(TrainConfig, leave_out=("data", "figures", "processes"))
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="directory of the search")
+@settings_options(leave_out=("data", "figures", "processes"))
+@directory_option("directory of the search")
 def command(
     data: str | None,
     trials: int,
     space: tuple[str, ...],
-    measure: str | None,
+    measure: Measure | None,
     config_file: Path | None,
     out: Path,
     **options: Any,
@@ -46,12 +54,12 @@ def command(
     """
     if importlib.util.find_spec("optuna") is None:
         raise ConfigError("wiseale search needs a package that is missing: pip install 'wiseale[search]'")
-    given = {name: value for name, value in options.items() if value is not None}
-    base = read_settings(TrainConfig, config_file, {"data": data, **given, "figures": False})
+    fixed = tuple(name for name, value in options.items() if value is not None)
+    base = read_settings(config_file, {"data": data, **options, "figures": False})
 
     from rich.console import Console
 
-    from wiseale.experiments.search import Measure, prepare_search, run_search
+    from wiseale.experiments.search import prepare_search, run_search
     from wiseale.report.document import write_report
     from wiseale.report.search import best_trial, search_document
 
@@ -65,7 +73,7 @@ def command(
         console.print(f"trial {trial.number}: {outcomes.get(trial.state.name, reason)}  ({settings})", markup=False)
 
     with spelled_as_options():
-        search, dataset = prepare_search(base, tuple(given), space, cast(Measure | None, measure), out)
+        search, dataset = prepare_search(base, fixed, space, measure, out)
     with search.shared_data(dataset):
         signal = run_search(search, trials, print_trial)
     finished = [trial for trial in search.trials() if trial.state.name == "COMPLETE"]

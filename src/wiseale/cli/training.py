@@ -9,15 +9,16 @@ from typing import Any
 
 import click
 
-from wiseale.cli.options import DATA, read_settings, settings_options, spelled_as_options
+from wiseale.cli.options import DATA, directory_option, read_settings, settings_options, spelled_as_options
 from wiseale.config import TrainConfig
-from wiseale.processes.world import from_environment, report_once
+from wiseale.platform.json_files import to_json
+from wiseale.processes.world import from_environment, launch, report_once
 
 
 @click.command()
 @click.argument("data", required=False, type=DATA)
-@settings_options(TrainConfig, leave_out=("data",))
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="Run directory to create.")
+@settings_options(leave_out=("data",))
+@directory_option("Run directory to create.")
 def train(data: str | None, out: Path, config_file: Path | None, **options: Any) -> int:
     """Train one auto-encoder; DATA is a dataset (sine, sine:n=20000) or a path to your own file.
 
@@ -26,29 +27,27 @@ def train(data: str | None, out: Path, config_file: Path | None, **options: Any)
     """
     world = from_environment()
     with report_once(world):
-        asked = read_settings(TrainConfig, config_file, {"data": data, **options})
-    if world.size == 1 and asked.processes is not None and asked.processes > 1:
-        return _as_ranks(asked, out, asked.processes)
+        config = read_settings(config_file, {"data": data, **options})
+    if world.size == 1 and config.processes is not None and config.processes > 1:
+        return _as_ranks(config, out, config.processes)
 
     from wiseale.cli.display import report_outcome, run_display
     from wiseale.runs.train import start
 
     with run_display(world.is_rank_0) as display, spelled_as_options():
-        outcome = start(asked, out, display)
+        outcome = start(config, out, display)
     return report_outcome(outcome, world.is_rank_0)
 
 
-def _as_ranks(asked: TrainConfig, out: Path, processes: int) -> int:
-    from wiseale.platform.json_files import to_json
-    from wiseale.processes.launch import launch
+def _as_ranks(config: TrainConfig, out: Path, processes: int) -> int:
     from wiseale.runs.directory import refuse_existing
 
     refuse_existing(out)
-    given = {name: value for name, value in dataclasses.asdict(asked).items() if value is not None}
+    settings = {name: value for name, value in dataclasses.asdict(config).items() if value is not None}
     with tempfile.TemporaryDirectory(prefix="wiseale-") as folder:
-        settings = Path(folder) / "settings.json"
-        settings.write_text(to_json(given), encoding="utf-8")
-        return launch(["train", "--config", str(settings), "--out", str(out)], processes)
+        file = Path(folder) / "settings.json"
+        file.write_text(to_json(settings), encoding="utf-8")
+        return launch(["train", "--config", str(file), "--out", str(out)], processes)
 
 
 @click.command()
@@ -66,12 +65,9 @@ def resume(run: Path, processes: int | None) -> int:
         if world.is_rank_0:
             print(f"{run} is finished: nothing to resume")
         return 0
-    if world.size == 1:
-        processes = processes or before.settings.processes
-        if processes > 1:
-            from wiseale.processes.launch import launch
-
-            return launch(["resume", str(run)], processes)
+    processes = processes or before.settings.processes
+    if world.size == 1 and processes > 1:
+        return launch(["resume", str(run)], processes)
 
     from wiseale.cli.display import report_outcome, run_display
     from wiseale.runs.train import resume

@@ -86,11 +86,15 @@ def kl_aggregate_mc(
     """
     if n < 1 or (z is not None and n != 1):
         raise ValueError(f"n must be at least 1, and 1 where z is given, got {n}")
-    mu = posterior.mu
-    prior = StandardNormal(posterior.latent_dim)
+    mu, prior = posterior.mu, StandardNormal(posterior.latent_dim)
+    device = mu.device if generator is None else generator.device
     values = []
     for _ in range(n):
-        centre, offset = (mu, posterior.scale * _noise_like(mu, generator)) if z is None else (z, torch.zeros_like(z))
+        if z is None:  # noise in float32 whatever the dtype, so that every dtype sees the same draw
+            noise = torch.randn(mu.shape, generator=generator, device=device).to(mu)
+            centre, offset = mu, posterior.scale * noise
+        else:
+            centre, offset = z, torch.zeros_like(z)
         log_q = _log_aggregate(posterior, centre, offset)
         values.append((log_q - prior.log_prob(centre + offset)).mean())
     return torch.stack(values).mean()
@@ -131,8 +135,8 @@ def _log_aggregate(posterior: Posterior, centre: Tensor, offset: Tensor) -> Tens
 
     def rows(centre: Tensor, offset: Tensor) -> Tensor:
         at, mu = facing(centre, posterior.mu)
-        moved, sigma = facing(offset, posterior.scale)
-        squares = ((at - mu + moved) / sigma).square().sum(0)
+        shift, sigma = facing(offset, posterior.scale)
+        squares = ((at - mu + shift) / sigma).square().sum(0)
         log_q = -0.5 * (squares + posterior.latent_dim * LOG_2PI) - posterior.scale.log().sum(-1)
         return log_q.logsumexp(-1) - math.log(len(posterior))
 
@@ -144,9 +148,3 @@ def _log_mean_kl(posterior: Posterior) -> Tensor:
     if streams(len(posterior) ** 2, posterior.mu, posterior.scale):
         return (log_sum_kl(posterior) - math.log(len(posterior))).to(posterior.mu.dtype)
     return log_mean_rows(posterior, lambda left, right: -kl_pairwise(left, right))
-
-
-def _noise_like(like: Tensor, generator: torch.Generator | None) -> Tensor:
-    """Standard normal noise, drawn in float32 whatever the dtype, so that every dtype sees the same draw."""
-    device = generator.device if generator is not None else like.device
-    return torch.randn(like.shape, generator=generator, device=device).to(like)

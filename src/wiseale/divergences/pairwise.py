@@ -74,15 +74,13 @@ class PairKernel:
     constant: float
 
 
-OVERLAP = PairKernel(log_overlap, quadratic=0.5, own=0.0, constant=-0.5 * LOG_2PI)
-"""log ∫ q_i q_j dz, of the bound "jensen"."""
-
-BHATTACHARYYA = PairKernel(
-    lambda left, right: -bhattacharyya_distance(left, right), quadratic=0.25, own=0.5, constant=0.5 * math.log(2)
-)
-"""log ∫ √(q_i q_j) dz, of the bound "bhattacharyya"."""
-
-KERNELS: dict[PairwiseBound, PairKernel] = {"jensen": OVERLAP, "bhattacharyya": BHATTACHARYYA}
+KERNELS: dict[PairwiseBound, PairKernel] = {
+    "jensen": PairKernel(log_overlap, quadratic=0.5, own=0.0, constant=-0.5 * LOG_2PI),
+    "bhattacharyya": PairKernel(
+        lambda left, right: -bhattacharyya_distance(left, right), quadratic=0.25, own=0.5, constant=0.5 * math.log(2)
+    ),
+}
+"""log ∫ q_i q_j dz, and log ∫ √(q_i q_j) dz."""
 
 
 def log_mean_pairs(posterior: Posterior, kernel: PairKernel) -> Tensor:

@@ -93,11 +93,11 @@ def log_sum_density(centre: Tensor, offset: Tensor, posterior: Posterior, tile: 
 
     centre − μ is taken first, as it loses no digits.
     """
-    mu, sigma, at, moved = (part.double().mT.contiguous() for part in (posterior.mu, posterior.scale, centre, offset))
+    mu, sigma, at, shift = (part.double().mT.contiguous() for part in (posterior.mu, posterior.scale, centre, offset))
     precision = math.sqrt(0.5) / sigma
     constant = -sigma.log().sum(0) - 0.5 * len(mu) * LOG_2PI
     sums = at.new_full(at.shape[1:], -math.inf)
-    still = not bool(moved.any())
+    still = not bool(shift.any())
     buffers = _buffers(2, tile)
     for rows, columns in _tiles(len(sums), len(posterior), tile):
         total, gap = (_view(buffer, rows, columns) for buffer in buffers)
@@ -105,7 +105,7 @@ def log_sum_density(centre: Tensor, offset: Tensor, posterior: Posterior, tile: 
         for c in range(len(mu)):
             torch.sub(at[c, rows, None], mu[c, columns], out=gap)
             if not still:
-                gap.add_(moved[c, rows, None])
+                gap.add_(shift[c, rows, None])
             gap.mul_(precision[c, columns])
             total.addcmul_(gap, gap, value=-1)
         peak = total.amax(1)

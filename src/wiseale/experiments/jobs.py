@@ -9,8 +9,7 @@ import platform
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -22,7 +21,7 @@ from wiseale.errors import TerminatedError
 from wiseale.platform.atomic_files import write_text
 from wiseale.platform.json_files import to_json
 from wiseale.platform.locks import is_locked
-from wiseale.platform.signals import END_WITH_PARENT, NEW_GROUP, STOP_SIGNALS, request_stop
+from wiseale.platform.machine import END_WITH_PARENT, NEW_GROUP, STOP_SIGNALS, handling, request_stop
 from wiseale.processes.engines import Ending, Engine, Stop, run_all
 from wiseale.runs.directory import RunDirectory
 
@@ -186,7 +185,7 @@ def run_jobs(jobs: Sequence[Job], engine: Engine, show: Show, limit: float = mat
         over: dict[Job, State] = {job: ending.state for job, ending in ended.items() if ending.state != "stopped"}
         show([(job, active.get(job, over.get(job, "waiting"))) for job in jobs])
 
-    with _terminated_as_interrupt():
+    with handling(_terminate, [number for number in STOP_SIGNALS if number != signal.SIGINT]):
         ended = run_all(jobs, partial(do_job, caller=Caller(variables, Path.cwd())), engine, tick, limit)
     return [Failure(job, ending.reason) for job, ending in ended.items() if ending.state == "failed"]
 
@@ -198,17 +197,6 @@ def _state(job: Job, logged: int) -> State:
     return "training" if job.next_step in ("train", "resume") else "evaluating"
 
 
-@contextmanager
-def _terminated_as_interrupt() -> Iterator[None]:
+def _terminate(number: int, frame: FrameType | None) -> None:
     """SIGTERM and SIGHUP end this process as Ctrl-C does, so that its runs are stopped in order."""
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        raise TerminatedError
-
-    numbers = [number for number in STOP_SIGNALS if number != signal.SIGINT]
-    before = {n: signal.signal(n, stop) for n in numbers if signal.getsignal(n) != signal.SIG_IGN}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    raise TerminatedError

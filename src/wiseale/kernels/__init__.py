@@ -2,16 +2,21 @@
 
 - :mod:`~wiseale.kernels.conv`: chains of convolutions, forward and backward;
 - :mod:`~wiseale.kernels.pairs`: log-sums over all pairs of diagonal Gaussians;
-- :mod:`~wiseale.kernels.bytes`: rows of bytes as scaled float32.
+- :func:`gather_bytes`: rows of bytes as scaled float32.
 
 Callers ask :func:`available` first, and use torch where it is False.
 """
 
 from __future__ import annotations
 
-from wiseale.kernels import build, bytes, conv, pairs  # noqa: A004
+import math
 
-__all__ = ["available", "bytes", "conv", "pairs", "state"]
+import torch
+from torch import Tensor
+
+from wiseale.kernels import build, conv, pairs
+
+__all__ = ["available", "conv", "gather_bytes", "pairs", "state"]
 
 
 def available() -> bool:
@@ -26,3 +31,27 @@ def state() -> str:
     True
     """
     return build.kernels().state
+
+
+def gather_bytes(rows: Tensor, positions: Tensor, scale: float) -> Tensor:
+    """``rows[positions].float() * scale``, bit for bit; IndexError if a position is negative or too large.
+
+    Args:
+        rows: (n, …) uint8, contiguous, on the CPU; may be memory-mapped and read-only.
+        positions: (m,).
+        scale: factor.
+
+    Returns:
+        (m, …) float32.
+    """
+    kernels = build.kernels()
+    assert kernels.library is not None
+    assert rows.dtype == torch.uint8
+    assert rows.is_contiguous()
+    positions = positions.to(torch.int64).contiguous()
+    result = torch.empty((len(positions), *rows.shape[1:]), dtype=torch.float32, device="cpu")
+    source = rows.data_ptr(), len(rows), math.prod(rows.shape[1:])
+    target = result.data_ptr(), kernels.threads
+    if not kernels.library.wiseale_gather_bytes(*source, positions.data_ptr(), len(positions), scale, *target):
+        raise IndexError(f"rows {positions.min()} to {positions.max()} asked for: there are {len(rows)}")
+    return result

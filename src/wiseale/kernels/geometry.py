@@ -32,9 +32,7 @@ Span = tuple[int, int]
 class Axis:
     """One spatial axis: output i is computed from the inputs ``i·stride − padding`` to ``… + kernel − 1``.
 
-    Attributes:
-        input, output: sizes.
-        padding: zeros in front of the input; as many as needed are assumed behind it.
+    ``padding`` zeros are in front of the input; as many as needed are assumed behind it.
     """
 
     input: int
@@ -79,8 +77,7 @@ def _span(first: int, end: int) -> Span:
 class Convolution:
     """A convolution, its adjoint and its weight's gradient; weights are (outputs, inputs, kernel height, kernel width).
 
-    Attributes:
-        inputs, outputs: channels.
+    ``inputs`` and ``outputs`` are numbers of channels.
     """
 
     height: Axis
@@ -157,21 +154,13 @@ class Convolution:
             line = (row * down.stride - down.padding + top) * across.input
             for column in range(across.output):
                 left, columns = across.taps_inside(column)
-                products.append(
-                    (
-                        (line + column * across.stride - across.padding + left) * self.inputs,
-                        (top * across.kernel + left) * self.inputs * BLOCK,
-                        (row * across.output + column) * self.outputs,
-                        *(rows, columns * self.inputs),
-                    )
-                )
-        operation = Operation(
-            Kind.MATRIX_PRODUCTS,
-            channels=self.outputs,
-            block_stride=down.kernel * kernel_row * BLOCK,
-            a_row=across.input * self.inputs,
-            b_row=kernel_row * BLOCK,
-        )
+                a = (line + column * across.stride - across.padding + left) * self.inputs
+                b = (top * across.kernel + left) * self.inputs * BLOCK
+                c = (row * across.output + column) * self.outputs
+                products.append((a, b, c, rows, columns * self.inputs))
+        strides = {"a_row": across.input * self.inputs, "b_row": kernel_row * BLOCK}
+        strides["block_stride"] = down.kernel * kernel_row * BLOCK
+        operation = Operation(Kind.MATRIX_PRODUCTS, channels=self.outputs, **strides)
         return operation, np.array(products, np.dtype(MatrixProduct))
 
     # The transposed convolution: output to input.
@@ -227,21 +216,12 @@ class Convolution:
                 left, columns = across.outputs_of_inputs(start, self.group)
                 last, phase = divmod(start + across.padding, across.stride)
                 column_weights = (left - last + across.overlap - 1) * self.outputs * BLOCK
-                products.append(
-                    (
-                        (top * across.output + left) * self.outputs,
-                        row_weights + self._phases.index(phase) * phase_stride + column_weights,
-                        (row * across.input + start) * self.inputs,
-                        *(rows, columns * self.outputs),
-                    )
-                )
-        operation = Operation(
-            Kind.MATRIX_PRODUCTS,
-            channels=channels,
-            block_stride=block_stride,
-            a_row=across.output * self.outputs,
-            b_row=row_stride,
-        )
+                a = (top * across.output + left) * self.outputs
+                b = row_weights + self._phases.index(phase) * phase_stride + column_weights
+                c = (row * across.input + start) * self.inputs
+                products.append((a, b, c, rows, columns * self.outputs))
+        strides = {"a_row": across.output * self.outputs, "b_row": row_stride, "block_stride": block_stride}
+        operation = Operation(Kind.MATRIX_PRODUCTS, channels=channels, **strides)
         return operation, np.array(products, np.dtype(MatrixProduct))
 
     # The weight's gradient.
@@ -261,22 +241,16 @@ class Convolution:
             line = (top * down.stride - down.padding + tap_row) * across.input
             for tap in range(0, across.kernel, taps):
                 left, columns = across.outputs_of_tap(tap)
-                outers.append(
-                    (
-                        (line + left * across.stride - across.padding + tap) * self.inputs,
-                        (top * across.output + left) * self.outputs,
-                        (tap_row * across.kernel + tap) * self.inputs * BLOCK,
-                        *(rows, columns),
-                    )
-                )
-        operation = Operation(
-            Kind.OUTER_PRODUCTS,
-            channels=self.outputs,
-            block_stride=down.kernel * across.kernel * self.inputs * BLOCK,
-            a_row=down.stride * across.input * self.inputs,
-            a_column=across.stride * self.inputs,
-            b_row=across.output * self.outputs,
-            b_column=self.outputs,
-            outer_rows=taps * self.inputs,
-        )
+                a = (line + left * across.stride - across.padding + tap) * self.inputs
+                b = (top * across.output + left) * self.outputs
+                c = (tap_row * across.kernel + tap) * self.inputs * BLOCK
+                outers.append((a, b, c, rows, columns))
+        strides = {
+            "a_row": down.stride * across.input * self.inputs,
+            "a_column": across.stride * self.inputs,
+            "b_row": across.output * self.outputs,
+            "b_column": self.outputs,
+            "block_stride": down.kernel * across.kernel * self.inputs * BLOCK,
+        }
+        operation = Operation(Kind.OUTER_PRODUCTS, channels=self.outputs, outer_rows=taps * self.inputs, **strides)
         return operation, np.array(outers, np.dtype(OuterProduct))

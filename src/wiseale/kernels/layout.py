@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 from enum import IntEnum
 from typing import Any
 
@@ -110,29 +111,14 @@ def declare_functions(library: ctypes.CDLL) -> None:
 
 def difference(library: ctypes.CDLL) -> str | None:
     """Where the library's records or constants differ from those above, in words; None if nowhere."""
-    ours, theirs = _declared(), _exported(library)
-    wrong = [name for name in ours | theirs if ours.get(name) != theirs.get(name)]
-    if not wrong:
-        return None
-    name = wrong[0]
-    return f"the compiled library has {name} = {theirs.get(name)}, this version of wiseale {ours.get(name)}"
-
-
-def _declared() -> dict[str, int]:
-    """Constants, sizes of records and offsets of their fields, in bytes."""
-    values = {"BLOCK": BLOCK, "SAMPLES": SAMPLES, **{kind.name: kind.value for kind in Kind}}
+    ours = {"BLOCK": BLOCK, "SAMPLES": SAMPLES, **{kind.name: kind.value for kind in Kind}}
     for record in (MatrixProduct, OuterProduct, Operation):
-        values[record.__name__] = ctypes.sizeof(record)
-        for field, *_ in record._fields_:
-            values[f"{record.__name__}.{field}"] = getattr(record, field).offset
-    return values
-
-
-def _exported(library: ctypes.CDLL) -> dict[str, int]:
-    """The same from C's table ``wiseale_layout``, which ends with an entry without a name."""
-    entries = ctypes.pointer(_Entry.in_dll(library, "wiseale_layout"))
-    values, index = {}, 0
-    while (name := entries[index].name) is not None:
-        values[name.decode()] = entries[index].value
-        index += 1
-    return values
+        ours[record.__name__] = ctypes.sizeof(record)
+        ours |= {f"{record.__name__}.{field}": getattr(record, field).offset for field, *_ in record._fields_}
+    table = ctypes.pointer(_Entry.in_dll(library, "wiseale_layout"))  # it ends with an entry without a name
+    entries = itertools.takewhile(lambda entry: entry.name is not None, map(table.__getitem__, itertools.count()))
+    theirs = {entry.name.decode(): entry.value for entry in entries}
+    for name in ours | theirs:
+        if ours.get(name) != theirs.get(name):
+            return f"the compiled library has {name} = {theirs.get(name)}, this version of wiseale {ours.get(name)}"
+    return None

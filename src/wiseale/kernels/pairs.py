@@ -55,14 +55,7 @@ def log_sum_pairs(
 class _LogSumPairs(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any,
-        mu: Tensor,
-        sigma: Tensor,
-        quadratic: float,
-        own: float,
-        constant: float,
-        formula: Formula,
-        keep: int,
+        ctx: Any, mu: Tensor, sigma: Tensor, quadratic: float, own: float, constant: float, formula: Formula, keep: int
     ) -> Tensor:
         inputs = mu, sigma
         compiled, (count, d_z) = build.kernels(), mu.shape
@@ -83,8 +76,8 @@ class _LogSumPairs(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         mu, sigma, columns, log_k, log_sums = ctx.saved_tensors
         if derivatives.is_wanted():
-            wanted = [x for x, needed in zip((mu, sigma), ctx.needs_input_grad, strict=False) if needed]
-            gradients = iter(torch.autograd.grad(ctx.formula(mu, sigma), wanted, grad, create_graph=True))
+            inputs = [x for x, needed in zip((mu, sigma), ctx.needs_input_grad, strict=False) if needed]
+            gradients = iter(torch.autograd.grad(ctx.formula(mu, sigma), inputs, grad, create_graph=True))
             return *(next(gradients) if needed else None for needed in ctx.needs_input_grad[:2]), *[None] * 5
         compiled, (count, d_z) = build.kernels(), sigma.shape
         assert compiled.library is not None

@@ -47,17 +47,10 @@ class Layer:
         """Zeros to store left and right of the rows of the gradient of the layer's output."""
         return self.geometry.row_padding if self.transposed else (0, 0)
 
-    def forward_pass(self) -> tuple[Operation, Table, Tensor]:
-        """Input to output, and the order of the packed weights."""
-        return self._pass(self.transposed)
-
-    def backward_pass(self) -> tuple[Operation, Table, Tensor]:
-        """Gradient of the output to gradient of the input, and the order of the packed weights."""
-        return self._pass(not self.transposed)
-
-    def _pass(self, transposed: bool) -> tuple[Operation, Table, Tensor]:
+    def products(self, *, backward: bool) -> tuple[Operation, Table, Tensor]:
+        """Input to output, or the output's gradient to the input's; and the order of the packed weights."""
         geometry = self.geometry
-        if transposed:
+        if self.transposed != backward:
             return *geometry.transposed_convolution(), geometry.transposed_packing
         return *geometry.convolution(), geometry.packing
 
@@ -114,12 +107,8 @@ class Scratch:
 
     def addresses(self, tensor: Tensor, samples: int) -> list[int]:
         """Of the buffers of fixed size, then of those with a size per sample."""
-        fixed = tensor.data_ptr()
-        per_sample = fixed + _FLOAT_BYTES * self._fixed[-1]
-        return [
-            *(fixed + _FLOAT_BYTES * start for start in self._fixed[:-1]),
-            *(per_sample + _FLOAT_BYTES * samples * start for start in self._per_sample[:-1]),
-        ]
+        starts = [*self._fixed[:-1], *(self._fixed[-1] + samples * start for start in self._per_sample[:-1])]
+        return [tensor.data_ptr() + _FLOAT_BYTES * start for start in starts]
 
 
 def _aligned(floats: int) -> int:
@@ -163,7 +152,7 @@ class Programs:
         program.add(self._signals[0].from_nchw(x, signals))
         sizes, bias_sizes = [], []
         for i, layer in enumerate(self.layers):
-            operation, table, packing = layer.forward_pass()
+            operation, table, packing = layer.products(backward=False)
             sizes.append(len(packing))
             program.reorder(Kind.PACK, weights + i, packed + i, packing)
             bias_sizes.append(operation.channels)  # repeated for every position of a group
@@ -195,7 +184,7 @@ class Programs:
             program.reorder(Kind.UNPACK, partial + i, grad_weights + i, layer.geometry.unpacking)
             program.add(arriving.bias_gradient(gradients + i + 1, partial_biases + i))
             program.reorder(Kind.UNPACK, partial_biases + i, grad_biases + i, torch.arange(self.channels[i]))
-            operation, table, packing = layer.backward_pass()
+            operation, table, packing = layer.products(backward=True)
             sizes.append(len(packing))
             if i or to_input:
                 program.reorder(Kind.PACK, weights + i, packed + i, packing)
@@ -230,9 +219,8 @@ class _Signal:
         """From torch's order."""
         padding = {"pad_left": self.left, "pad_right": self.right, "image_rows": self.rows}
         strides = {"a_sample": self._positions * self.channels, "c_sample": self.floats}
-        return Operation(
-            Kind.NCHW_TO_NHWC, count=self._positions, a=a, c=c, channels=self.channels, **strides, **padding
-        )
+        fields = {"count": self._positions, "a": a, "c": c, "channels": self.channels}
+        return Operation(Kind.NCHW_TO_NHWC, **fields, **strides, **padding)
 
     def to_nchw(self, a: int, c: int) -> Operation:
         """To torch's order, from a signal without row padding."""

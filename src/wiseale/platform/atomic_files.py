@@ -145,15 +145,11 @@ def rename_directory(source: Path, target: Path) -> None:
     sync(target.parent)
 
 
-def verify_directory(directory: Path, required: Collection[str] = ()) -> dict[str, str]:
-    """Check every file against the manifest, which must list those required; its checksums by name.
-
-    A difference is an error that names the file.
-    """
+def verify_directory(directory: Path, required: Collection[str] = ()) -> None:
+    """Check every file against the manifest, which must list those required; an error names the file that differs."""
     sums = read_manifest(directory, required)
     for name in sums:
         verify_file(directory, name, sums)
-    return sums
 
 
 def read_manifest(directory: Path, required: Collection[str]) -> dict[str, str]:

@@ -1,16 +1,41 @@
-"""This machine and this installation: cores, memory, page faults, network interface, OpenMP, the source's commit."""
+"""This machine: cores, memory, network interface, OpenMP, the source's commit; signals that ask a process to end.
+
+Windows cannot deliver SIGINT or SIGTERM to another process: Popen.terminate kills it. It can send Ctrl-Break to a
+process that leads a group of its own; Python shows it to that process as SIGBREAK.
+"""
 
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import FrameType
 
 from wiseale.errors import NotEnoughMemoryError
 
 _OPENMP_CHOICES = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME")
 _PACKAGE = Path(__file__).resolve().parents[1]
+
+Handler = Callable[[int, FrameType | None], object]
+
+END_WITH_PARENT = "WISEALE_END_WITH_PARENT"
+"""Environment variable of a command that is to save and end when the process that started it ends."""
+
+STOP_SIGNALS: tuple[int, ...] = tuple(
+    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK") if hasattr(signal, name)
+)
+"""On receiving one of these a run writes a checkpoint and ends."""
+
+SIGPIPE = 13
+"""The signal of an output without a reader; Python turns it into BrokenPipeError, and Windows has none."""
+
+NEW_GROUP: int = getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)
+"""``creationflags`` of a process that :func:`request_stop` will be used on; 0 except on Windows."""
 
 
 def cores() -> int:
@@ -33,16 +58,12 @@ def peak_memory_bytes() -> int | None:
 def available_memory_bytes() -> int | None:
     """Memory that can be taken without swapping, within the process's limit; None where the system does not tell."""
     limits = []
-    try:
+    with suppress(OSError, ValueError):
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
         limits += [int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")]
-    except (OSError, ValueError):
-        pass
-    try:
+    with suppress(ImportError):
         import resource
-    except ImportError:
-        pass
-    else:
+
         soft = resource.getrlimit(resource.RLIMIT_AS)[0]
         limits += [soft] if soft != resource.RLIM_INFINITY else []
     return min(limits, default=None)
@@ -89,6 +110,55 @@ def source_commit(package: Path = _PACKAGE) -> str | None:
     return answer.stdout.strip() or None
 
 
+def request_stop(process: subprocess.Popen[bytes], number: int = signal.SIGTERM) -> None:
+    """Send the signal, on Windows Ctrl-Break instead, to a process started with ``creationflags=NEW_GROUP``."""
+    process.send_signal(getattr(signal, "CTRL_BREAK_EVENT", number))
+
+
+def end_with_parent() -> None:
+    """Save and end when the parent ends, even by a kill: its end of our standard input, a pipe, closes then."""
+
+    def watch() -> None:
+        while os.read(0, 1):
+            pass
+        signal.raise_signal(signal.SIGTERM)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def end_imports_on_interrupt() -> None:
+    """Let Ctrl-C end the process at once while torch is being imported; nothing has been written by then.
+
+    A KeyboardInterrupt in the midst of torch's compiled code is dropped, and the half-imported numpy fails later with
+    an error that does not name its cause, or aborts the interpreter.
+    """
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        spec = getattr(sys.modules.get("torch"), "__spec__", None)
+        if getattr(spec, "_initializing", False):
+            with suppress(OSError):
+                os.write(2, b"wiseale: interrupted\n")
+            os._exit(130)
+        signal.default_int_handler(number, frame)
+
+    in_main_thread = threading.current_thread() is threading.main_thread()
+    if in_main_thread and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, interrupt)
+
+
+@contextmanager
+def handling(
+    handler: Callable[[int, FrameType | None], object], numbers: Sequence[int] = STOP_SIGNALS
+) -> Iterator[None]:
+    """Let these signals call the handler, except those that are ignored: nohup and the like mean it."""
+    before = {n: signal.signal(n, handler) for n in numbers if signal.getsignal(n) != signal.SIG_IGN}
+    try:
+        yield
+    finally:
+        for number, previous in before.items():
+            signal.signal(number, previous)
+
+
 if sys.platform == "win32":
 
     def _windows_peak_memory_bytes() -> int:
@@ -96,14 +166,9 @@ if sys.platform == "win32":
         from ctypes import c_size_t, c_uint32
 
         class ProcessMemoryCounters(ctypes.Structure):
-            _fields_ = (
-                ("size", c_uint32),
-                ("page_faults", c_uint32),
-                ("peak_working_set", c_size_t),
-                ("rest", c_size_t * 7),
-            )
+            _fields_ = (("size", c_uint32), ("faults", c_uint32), ("peak", c_size_t), ("rest", c_size_t * 7))
 
         counters = ProcessMemoryCounters(size=ctypes.sizeof(ProcessMemoryCounters))
         this_process = ctypes.c_void_p(-1)
         ctypes.windll.kernel32.K32GetProcessMemoryInfo(this_process, ctypes.byref(counters), counters.size)
-        return int(counters.peak_working_set)
+        return int(counters.peak)

@@ -1,7 +1,4 @@
-"""Where independent tasks run: an executor of :mod:`concurrent.futures`, on this machine or on a Dask cluster.
-
-The tasks are the runs of a comparison and the files of an archive.
-"""
+"""Where runs of a comparison or files of an archive are done: an executor, on this machine or on a Dask cluster."""
 
 from __future__ import annotations
 
@@ -31,7 +28,6 @@ class Stop(Protocol):
 
     def set(self) -> None:
         """Ask them."""
-        ...
 
     def is_set(self) -> bool:
         """Whether they are asked to."""
@@ -70,11 +66,6 @@ class Engine:
     stop: Stop
 
 
-def open_engine(cluster: str | None, workers: int) -> AbstractContextManager[Engine]:
-    """The engine of a Dask cluster (its address, or ``local:N`` for N workers here), else that many jobs at a time."""
-    return local_engine(workers) if cluster is None else dask_engine(cluster)
-
-
 def run_all(
     tasks: Sequence[T], work: Callable[[T, Stop], Ending], engine: Engine, tick: Tick[T], limit: float = math.inf
 ) -> dict[T, Ending]:
@@ -85,21 +76,21 @@ def run_all(
     """
     end = time.monotonic() + limit
     pause = max(_POLL_SECONDS, _POLL_SECONDS_PER_TASK * len(tasks))
-    ended = {task: Ending("done") for task in tasks if task.done}
+    endings = {task: Ending("done") for task in tasks if task.done}
     running: dict[Future[Ending], T] = {}
     try:
         if limit > 0:
-            running = {engine.executor.submit(work, task, engine.stop): task for task in tasks if task not in ended}
+            running = {engine.executor.submit(work, task, engine.stop): task for task in tasks if task not in endings}
         while running and time.monotonic() < end:
             for future in [future for future in running if future.done()]:
-                ended[running.pop(future)] = _ending(future)
-            tick(ended, running.values())
+                endings[running.pop(future)] = _ending(future)
+            tick(endings, running.values())
             wait(running, pause)
     finally:
         if running:
             engine.stop.set()
             wait(running)
-    return ended
+    return endings
 
 
 def _ending(future: Future[Ending]) -> Ending:
@@ -109,6 +100,11 @@ def _ending(future: Future[Ending]) -> Ending:
     if (error := future.exception()) is not None:
         return Ending("failed", f"{type(error).__name__}: {error}".splitlines()[0])
     return future.result()
+
+
+def open_engine(cluster: str | None, workers: int) -> AbstractContextManager[Engine]:
+    """The engine of a Dask cluster (its address, or ``local:N`` for N workers here), else that many jobs at a time."""
+    return local_engine(workers) if cluster is None else dask_engine(cluster)
 
 
 @contextmanager
@@ -121,49 +117,30 @@ def local_engine(workers: int) -> Iterator[Engine]:
 @contextmanager
 def dask_engine(cluster: str) -> Iterator[Engine]:
     """Workers of Dask ``distributed``; what a lost worker was doing is done again by another."""
-    local = _local_workers(cluster)
+    count = cluster.removeprefix(_LOCAL)
+    is_local = cluster.startswith(_LOCAL)
+    if is_local and (not count.isdecimal() or int(count) < 1):
+        raise SettingError("cluster", f"must be local:N with at least one worker, or an address, got {cluster}")
     try:
         dask: Any = importlib.import_module("dask")
         distributed: Any = importlib.import_module("distributed")  # only partly typed
     except ImportError:
         raise SettingError("cluster", "needs Dask: pip install 'wiseale[cluster]'") from None
+    logger = logging.getLogger("distributed")
     with ExitStack() as stack:
-        stack.enter_context(_quiet())
+        stack.callback(logger.setLevel, logger.level)
+        logger.setLevel(logging.CRITICAL)  # a lost worker is not an error
         address: Any = cluster
-        if local is not None:
+        if is_local:
             # Any number of workers may be killed: a run is done by one at a time, and is resumed.
             stack.enter_context(dask.config.set({"distributed.scheduler.allowed-failures": 1000}))
-            settings = {"n_workers": local, "threads_per_worker": 1, "memory_limit": 0, "dashboard_address": None}
-            address = stack.enter_context(
-                distributed.LocalCluster(host="127.0.0.1", silence_logs=logging.CRITICAL, **settings)
-            )
+            workers = {"n_workers": int(count), "threads_per_worker": 1, "memory_limit": 0, "dashboard_address": None}
+            local_cluster = distributed.LocalCluster(host="127.0.0.1", silence_logs=logging.CRITICAL, **workers)
+            address = stack.enter_context(local_cluster)
         try:
             client = stack.enter_context(distributed.Client(address, timeout=_CONNECT_SECONDS))
         except (OSError, ValueError) as error:
             reason = str(error).splitlines()[0]
             raise RunError(f"no Dask scheduler answers at {cluster}: {reason}") from None
-        yield Engine(
-            client.get_executor(pure=False), distributed.Event(f"wiseale-stop-{uuid.uuid4().hex}", client=client)
-        )
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep Dask from logging to the terminal: a lost worker is not an error."""
-    logger = logging.getLogger("distributed")
-    before = logger.level
-    logger.setLevel(logging.CRITICAL)
-    try:
-        yield
-    finally:
-        logger.setLevel(before)
-
-
-def _local_workers(cluster: str) -> int | None:
-    """The N of ``local:N``; None for an address."""
-    if not cluster.startswith(_LOCAL):
-        return None
-    count = cluster.removeprefix(_LOCAL)
-    if not count.isdecimal() or int(count) < 1:
-        raise SettingError("cluster", f"must be local:N with at least one worker, or an address, got {cluster}")
-    return int(count)
+        stop = distributed.Event(f"wiseale-stop-{uuid.uuid4().hex}", client=client)
+        yield Engine(client.get_executor(pure=False), stop)

@@ -15,13 +15,13 @@ from torch.distributed.distributed_c10d import PrefixStore, Store
 from torch.distributed.rendezvous import rendezvous
 
 from wiseale.errors import ReportedByAnotherRankError, RunError, WiseAleError
-from wiseale.platform.signals import end_with_parent
+from wiseale.platform.machine import end_with_parent
 from wiseale.processes.world import RESUME, STORE, World, report_once
 
 EXCHANGE_SECONDS = 120
 """How long a rank waits in a collective: a cut cable closes no connection, and ends the run after this time."""
 
-_LOADING_SECONDS = 3600  # for other ranks to load data, or to pack it
+_LOADING = timedelta(seconds=3600)  # for other ranks to load data, or to pack it
 _RANK_0_HEAD_START_SECONDS = 1.0  # so that rank 0 reports an error that all ranks meet
 _STORE_SECONDS = 10.0  # for the store to answer; one that cannot be reached never does
 
@@ -30,8 +30,7 @@ class Group:
     """The connected ranks; on a single process there is no store and nothing is exchanged."""
 
     def __init__(self, world: World, store: Store | None = None) -> None:
-        self._world = world
-        self._store = store
+        self._world, self._store = world, store
 
     @contextmanager
     def one_per_machine_first(self) -> Iterator[None]:
@@ -42,11 +41,10 @@ class Group:
         if self._store is None:
             yield
             return
-        limit = timedelta(seconds=_LOADING_SECONDS)
-        loading = dist.new_group(backend="gloo", timeout=limit)
+        loading = dist.new_group(backend="gloo", timeout=_LOADING)
         ready = f"ready/{self._world.rank - self._world.local_rank}"
         if self._world.local_rank:
-            self._store.wait([ready], limit)
+            self._store.wait([ready], _LOADING)
         yield
         if not self._world.local_rank:
             self._store.set(ready, "1")
@@ -112,14 +110,14 @@ def _connect(world: World, device: str) -> Store:
             raise RunError(f"several processes train on cpu or cuda, not on {kind}: give --processes 1 or --device cpu")
         if device != kind and world.size > 1:
             raise RunError(f"several processes cannot share {device}: give --device {kind}, and each takes its own")
+    backend, limit = "gloo", timedelta(seconds=EXCHANGE_SECONDS)
     if kind == "cuda":
         torch.cuda.set_device(world.local_rank)
-    limit = timedelta(seconds=EXCHANGE_SECONDS)
+        backend = "cpu:gloo,cuda:nccl"
     if STORE in os.environ:
         store: Store = dist.FileStore(os.environ[STORE], world.size)  # type: ignore[attr-defined]
     else:
         store = next(rendezvous("env://", world.rank, world.size, timeout=limit))[0]
-    backend = "cpu:gloo,cuda:nccl" if kind == "cuda" else "gloo"
     dist.init_process_group(backend, store=store, rank=world.rank, world_size=world.size, timeout=limit)
     return PrefixStore("wiseale", store)
 

@@ -1,19 +1,34 @@
-"""Rank and world size of this process, read from the environment variables of torchrun; does not import torch."""
+"""Ranks: the environment variables of torchrun, and starting a command as several of them; does not import torch."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
 
-from wiseale.errors import ConfigError, ReportedByAnotherRankError, WiseAleError
+from wiseale.errors import ConfigError, ReportedByAnotherRankError, RunError, WiseAleError
+from wiseale.platform.machine import NEW_GROUP, SIGPIPE, STOP_SIGNALS, handling, loopback_interface, request_stop
 
 STORE = "WISEALE_STORE"
 """Environment variable: path of the file store that ranks started by ``wiseale --processes`` meet in."""
 
 RESUME = "`wiseale resume` continues from the last checkpoint"
 """What a user can do when a rank of a training is lost."""
+
+_POLL_SECONDS = 0.05
+_FAILED_SECONDS = 5.0  # for the other ranks to end after one has failed
+_SAVING_SECONDS = 60.0  # for the other ranks to save and end after one was interrupted and has ended
+_INTERRUPTED = tuple(128 + number for number in (*STOP_SIGNALS, SIGPIPE))
+
+Rank = subprocess.Popen[bytes]
 
 
 @dataclass(frozen=True)
@@ -69,3 +84,73 @@ def _read(name: str) -> int:
         return int(os.environ[name])
     except ValueError:
         raise ConfigError(f"the environment variable {name} must be a whole number: it is set by torchrun") from None
+
+
+def launch(arguments: Sequence[str], processes: int) -> int:
+    """Run ``wiseale ARGUMENTS`` as that many ranks and wait for them; returns the exit code of the run.
+
+    SIGINT, SIGTERM and SIGHUP are sent on to every rank, which saves and ends; a rank that fails ends the others.
+    """
+    ranks: list[Rank] = []
+    received: list[int] = []
+
+    def forward(number: int, frame: FrameType | None) -> None:
+        received.append(number)
+        for rank in ranks:
+            request_stop(rank, number)
+
+    with tempfile.TemporaryDirectory(prefix="wiseale-") as folder, handling(forward):
+        try:
+            ranks += [_start(arguments, rank, processes, Path(folder) / "store") for rank in range(processes)]
+            failed = _watch(ranks)
+        finally:
+            for rank in ranks:
+                rank.kill()
+                rank.wait()
+    if failed is None:
+        return max(rank.returncode for rank in ranks)
+    code = ranks[failed].returncode
+    if code >= 0:
+        return code
+    if received:
+        return 128 + received[0]
+    raise RunError(
+        f"rank {failed} of {processes} was killed by {signal.Signals(-code).name}, so the others were stopped: {RESUME}"
+    )
+
+
+def _start(arguments: Sequence[str], rank: int, processes: int, store: Path) -> Rank:
+    """Start a rank in its own session, so that Ctrl-C reaches it only through us; its stdin closes when we end."""
+    world = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": processes, "LOCAL_WORLD_SIZE": processes}
+    variables = {STORE: str(store), **{name: str(value) for name, value in world.items()}}
+    if interface := loopback_interface():
+        variables["GLOO_SOCKET_IFNAME"] = os.environ.get("GLOO_SOCKET_IFNAME", interface)
+    return subprocess.Popen(
+        [sys.executable, "-m", "wiseale", *arguments],
+        stdin=subprocess.PIPE,
+        env=os.environ | variables,
+        start_new_session=True,
+        creationflags=NEW_GROUP,
+    )
+
+
+def _watch(ranks: Sequence[Rank]) -> int | None:
+    """Wait until all ranks have ended or time is up; returns the rank that failed, if any."""
+    failed: int | None = None
+    deadline = float("inf")
+    while None in [rank.poll() for rank in ranks] and time.monotonic() < deadline:
+        if failed is None and (failed := _failed(ranks)) is not None:
+            deadline = time.monotonic() + _FAILED_SECONDS
+            for rank in ranks:
+                rank.terminate()
+        elif deadline == float("inf") and any(rank.returncode in _INTERRUPTED for rank in ranks):
+            deadline = time.monotonic() + _SAVING_SECONDS
+        time.sleep(_POLL_SECONDS)
+    return failed if failed is not None else _failed(ranks)
+
+
+def _failed(ranks: Sequence[Rank]) -> int | None:
+    """The rank that failed: one that was killed rather than those that lost their connection to it."""
+    codes = [(rank.returncode, number) for number, rank in enumerate(ranks)]
+    failed = [(code > 0, number) for code, number in codes if code and code not in _INTERRUPTED]  # a kill is below 0
+    return min(failed)[1] if failed else None

@@ -8,8 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import FrameType
 from typing import Any, Protocol
 
-from wiseale.platform.machine import peak_memory_bytes
-from wiseale.platform.signals import SIGPIPE, STOP_SIGNALS
+from wiseale.platform.machine import SIGPIPE, STOP_SIGNALS, peak_memory_bytes
 from wiseale.processes.collectives import MaxOverRanks
 from wiseale.processes.world import World
 from wiseale.runs.checkpoint import Snapshot, save_checkpoint

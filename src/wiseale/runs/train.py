@@ -20,8 +20,7 @@ from wiseale.models.collapse import CodeUse
 from wiseale.models.model_file import ModelConfig, model_digest, model_directory, save_model
 from wiseale.platform.atomic_files import sha256
 from wiseale.platform.machine import require_memory
-from wiseale.processes.collectives import broadcast
-from wiseale.processes.ddp import batch_statistics
+from wiseale.processes.collectives import batch_statistics, broadcast
 from wiseale.processes.group import process_group
 from wiseale.processes.world import World, from_environment, report_once
 from wiseale.runs.checkpoint import load_checkpoint, load_newest, saved_checkpoints

@@ -9,8 +9,7 @@ import torch
 from torch import Tensor
 
 from wiseale.objectives.terms import Adversarial, Terms
-from wiseale.processes.collectives import gather
-from wiseale.processes.ddp import average_gradients
+from wiseale.processes.collectives import average_gradients, gather
 from wiseale.processes.world import World
 from wiseale.randomness import generator, standard_normal
 from wiseale.training.hidden_cells import hide_cells

@@ -57,7 +57,7 @@ class Batches:
         if self._tensor is not None:
             return self._tensor.index_select(0, positions.to(self._device))
         if self._levels is not None:
-            return kernels.bytes.gather(self._levels, self._numbers(positions), 1 / 255)
+            return kernels.gather_bytes(self._levels, self._numbers(positions), 1 / 255)
         stored = self.gather(positions)
         if stored.dtype == torch.uint8 and not self._standardized and self._rows.reading != "dynamic":
             stored = stored.to(self._device)  # a byte is a quarter of a float: convert on the device

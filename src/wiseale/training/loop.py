@@ -13,8 +13,14 @@ from torch import Tensor
 from wiseale.errors import DivergenceError
 from wiseale.objectives.terms import Batch, Terms
 from wiseale.posterior import Posterior
-from wiseale.processes.collectives import broadcast, gather, gather_async, sum_over_ranks
-from wiseale.processes.ddp import average_gradients, batch_statistics
+from wiseale.processes.collectives import (
+    average_gradients,
+    batch_statistics,
+    broadcast,
+    gather,
+    gather_async,
+    sum_over_ranks,
+)
 from wiseale.processes.world import ALONE, World
 from wiseale.randomness import Purpose, generator, shuffled, standard_normal
 from wiseale.training.adversary import adversarial_steps, adversarial_turns
