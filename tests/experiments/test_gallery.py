@@ -60,7 +60,7 @@ def test_shown_rows_run_over_the_first_factor():
 
 
 def test_the_sandwich_is_made_of_what_evaluation_measures():
-    assert set(gallery._SANDWICH.values()) <= set(prior_match.NAMES)
+    assert set(gallery._SANDWICH.values()) <= set(prior_match.PRIOR_MATCH)
 
 
 def test_aevb_is_a_beta_vae_of_the_sweep_and_with_a_warm_up_it_is_not():
