@@ -11,9 +11,8 @@ from wiseale.evaluation import prior_match
 from wiseale.experiments import gallery
 from wiseale.experiments import systems as s
 from wiseale.experiments.comparison import Estimate
-from wiseale.figures.decoded_pictures import prior_grid, spread_rows
+from wiseale.figures.decoded_pictures import prior_grid, spread_rows, traversal
 from wiseale.figures.style import Folder
-from wiseale.figures.table_pictures import traversal
 from wiseale.posterior import Posterior
 
 MU = torch.tensor(np.random.default_rng(1).normal([0, 5, -2], [1, 0.1, 3], size=(400, 3)), dtype=torch.float32)

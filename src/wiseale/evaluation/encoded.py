@@ -171,7 +171,8 @@ def ssim(x: Tensor, x_hat: Tensor) -> Tensor:
         covariance = product - mean_a * mean_b
         light = (2 * mean_a * mean_b + 0.01**2) / (mean_a**2 + mean_b**2 + 0.01**2)
         structure = (2 * covariance + 0.03**2) / (variance_a + variance_b + 0.03**2)
-        return (light * structure).flatten(1).mean(1)
+        by_image: Tensor = (light * structure).flatten(1).mean(1)
+        return by_image
 
     pairs = zip(torch.split(x, _IMAGES_AT_ONCE), torch.split(x_hat, _IMAGES_AT_ONCE), strict=True)
     return torch.cat([of_images(a.double(), b.double()) for a, b in pairs])

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from wiseale.divergences import kl_aggregate_lower_bound, kl_aggregate_upper_bound, kl_posterior_prior
 from wiseale.evaluation.case import Case, Draw, Tick, standard_error
@@ -36,7 +36,7 @@ NLL_ROWS = 1000
 def prior_match(case: Case, tick: Tick) -> Findings:
     """The AEVB KL, the aggregate KL between its bounds, and the mutual information."""
     q, z, log_ratio = case.encoded.posterior, case.codes(Draw.AGGREGATE), case.log_ratio
-    numbers = (
+    numbers: tuple[Tensor | float, ...] = (
         kl_posterior_prior(q).double().mean(),
         log_ratio.mean(),
         standard_error(log_ratio),

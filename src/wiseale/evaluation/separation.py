@@ -133,7 +133,7 @@ def density_and_coverage(real: Tensor, fake: Tensor, k: int) -> tuple[float, flo
     The ball of a real point (N, d) reaches to its k-th nearest other real point; fake points are (M, d).
     """
     inside = filled = 0
-    for rows in torch.arange(len(real)).split(max(1, _BLOCK_PAIRS // max(len(real), len(fake)))):
+    for rows in torch.split(torch.arange(len(real)), max(1, _BLOCK_PAIRS // max(len(real), len(fake)))):
         neighbours = _distances(real[rows], real)
         neighbours[torch.arange(len(rows)), rows] = torch.inf  # not its own neighbour
         radius = neighbours.kthvalue(k, dim=1).values

@@ -10,8 +10,7 @@ from statistics import mode
 
 from wiseale.experiments.comparison import Result, Summary, System, summarize
 from wiseale.experiments.figures import Sandwich, SystemPoint, bound_sandwich, rate_distortion
-from wiseale.figures.curves import training_curves
-from wiseale.figures.model_pictures import model_pictures, run_curves
+from wiseale.figures.model_pictures import model_pictures, run_curves, training_curves
 from wiseale.figures.style import Folder, SavedFigure
 from wiseale.objectives import make_objective
 from wiseale.objectives.aevb import Aevb

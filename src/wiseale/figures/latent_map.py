@@ -1,8 +1,7 @@
-"""Scatter plots of codes in the latent space, coloured by a factor of the rows."""
+"""Codes in the latent space, coloured by a factor of the rows, and posteriors in its plane."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,22 +9,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
-from matplotlib.collections import PathCollection
+from matplotlib.collections import EllipseCollection, PathCollection
 from matplotlib.dates import AutoDateFormatter, AutoDateLocator
 from matplotlib.figure import Figure, SubFigure
 
 from wiseale.figures.factor import MISSING, OTHER, Factor
-from wiseale.figures.style import (
-    MARKERS,
-    PALETTE,
-    SMALL,
-    disable_math,
-    legend_columns,
-    panels,
-    root,
-    scale_circle,
-    wrapped,
-)
+from wiseale.figures.style import MARKERS, PALETTE, SMALL, colour_bar, legend_below, panels, scale_circle, wrapped
 
 _TURNS = 8
 
@@ -118,33 +107,15 @@ def add_key(
     if shaded is not None and factor is not None:
         days = AutoDateLocator()  # type: ignore[no-untyped-call]
         dated: dict[str, Any] = {"ticks": days, "format": AutoDateFormatter(days)}  # type: ignore[no-untyped-call]
-        bar = figure.colorbar(shaded, ax=list(axes), shrink=0.8, pad=0.01, **(dated if factor.dates else {}))
-        bar.set_label(factor.name, fontsize=SMALL, parse_math=False)
-        bar.ax.tick_params(labelsize=SMALL - 1)
-    handles, names = axes[0].get_legend_handles_labels()
-    if not handles:
+        settings = {"shrink": 0.8, "pad": 0.01} | (dated if factor.dates else {})
+        colour_bar(figure, shaded, list(axes), factor.name, **settings)
+    title = "" if factor is None or shaded is not None else factor.name
+    if not axes[0].get_legend_handles_labels()[0]:
         return
-    title = None if factor is None or shaded is not None else factor.name
-    if title is not None and any(np.size(points.get_offsets()) for ax in axes for points in ax.collections):
+    if title and any(np.size(points.get_offsets()) for ax in axes for points in ax.collections):
         title += "\n(black edge: not learned from)"
-    inches = figure.bbox.width / root(figure).dpi
-    columns = min(10, legend_columns(names, inches))
-    if isinstance(figure, Figure):
-        lines = math.ceil(len(names) / columns) + (2 if title else 0)
-        figure.set_size_inches(inches, figure.get_figheight() + lines * 1.45 * SMALL / 72)
-    legend = figure.legend(
-        handles,
-        names,
-        title=title,
-        loc="outside lower center",
-        ncols=columns,
-        fontsize=SMALL,
-        title_fontsize=SMALL,
-        markerscale=1.5,
-        frameon=False,
-    )
-    legend.get_title().set_multialignment("center")
-    disable_math(legend)
+    room = 2 if title else 0
+    legend_below(figure, axes[0], title, title_size=SMALL, title_lines=room, most_columns=10, markerscale=1.5)
 
 
 def _edge(mapped: PlaneCodes) -> dict[str, Any]:
@@ -172,15 +143,18 @@ def _draw_classes(ax: Axes, mapped: PlaneCodes, factor: Factor | None) -> None:
     if factor is None:
         styles, rest = [(np.ones(len(marked), bool), (MARKERS[0], PALETTE[0]), None)], []
     else:
-        styles = [(factor.class_of == k, _class_style(k), name) for k, name in enumerate(factor.classes)]
+        styles = [
+            (factor.class_of == k, (MARKERS[k % 8], _CLASS_COLOURS[k % 10]), name)
+            for k, name in enumerate(factor.classes)
+        ]
         rest = [(factor.class_of == place, _REST[place], name) for place, name in factor.rest.items()]
-    for chosen, style, _ in rest:
-        _draw_points(ax, mapped, chosen & ~marked, style)
+    for rows, style, _ in rest:
+        _draw_points(ax, mapped, rows & ~marked, style)
     for turn in range(_TURNS):
-        for chosen, style, _ in styles:
-            _draw_points(ax, mapped, np.flatnonzero(chosen & ~marked)[turn::_TURNS], style)
-    for chosen, (marker, colour), name in [*styles, *rest]:
-        ax.scatter(*mapped.codes[chosen & marked].T, color=colour, marker=marker, **_edge(mapped))
+        for rows, style, _ in styles:
+            _draw_points(ax, mapped, np.flatnonzero(rows & ~marked)[turn::_TURNS], style)
+    for rows, (marker, colour), name in [*styles, *rest]:
+        ax.scatter(*mapped.codes[rows & marked].T, color=colour, marker=marker, **_edge(mapped))
         if name is not None:
             _draw_points(ax, mapped, np.zeros(0, int), (marker, colour), name)  # the legend's entry, in this order
 
@@ -195,20 +169,55 @@ def _draw_points(
     ax.plot(x, y, marker, color=colour, label=name, **looks)
 
 
-def _class_style(number: int) -> tuple[str, str]:
-    return MARKERS[number % 8], _CLASS_COLOURS[number % 10]
-
-
 def _draw_histogram(ax: Axes, codes: Floats, factor: Factor | None) -> None:
     """A code of one unit: its distribution, one outline for each class, and dotted ones for rows of no drawn class."""
     bins = list(np.histogram_bin_edges(codes, 30))
-    outlined = factor is not None and factor.numbers is None
-    ax.hist(codes, bins, color="0.88" if outlined else PALETTE[0])
-    if outlined:
-        assert factor is not None
-        for number, name in enumerate(factor.classes):
-            ax.hist(codes[factor.class_of == number], bins, histtype="step", color=_class_style(number)[1], label=name)
-        for place, name in factor.rest.items():
+    classes = factor if factor is not None and factor.numbers is None else None
+    ax.hist(codes, bins, color="0.88" if classes else PALETTE[0])
+    if classes:
+        for number, name in enumerate(classes.classes):
+            ax.hist(
+                codes[classes.class_of == number], bins, histtype="step", color=_CLASS_COLOURS[number % 10], label=name
+            )
+        for place, name in classes.rest.items():
             dotted: dict[str, Any] = {"histtype": "step", "color": "0.35", "linestyle": ":" if place == OTHER else "--"}
-            ax.hist(codes[factor.class_of == place], bins, label=name, **dotted)
+            ax.hist(codes[classes.class_of == place], bins, label=name, **dotted)
     ax.set_ylabel("rows", fontsize=SMALL)
+
+
+PlanePosteriors = tuple[Floats, Floats | None]
+"""mu (n, 2) and sigma (n, 2); sigma is None for a deterministic encoder."""
+
+
+def posterior_contours(systems: Mapping[str, PlanePosteriors]) -> Figure:
+    """One panel per system: the aggregate density as shading, the posterior means, and their 1- and 2-σ ellipses.
+
+    A deterministic encoder has means only. Each panel has its own limits; a dashed circle of radius 2 gives the scale.
+    """
+    figure, axes = panels(len(systems), 4, 2.4, 2.6)
+    for ax, (name, (mu, sigma)) in zip(axes, systems.items(), strict=True):
+        limit = max(3.2, 1.1 * float(np.abs(mu).max()))
+        ax.plot(mu[:, 0], mu[:, 1], ".", color=PALETTE[1], markersize=4 if sigma is None else 2)
+        if sigma is not None:
+            grid = np.linspace(-limit, limit, 161)
+            ax.contourf(grid, grid, _mixture(grid, mu, sigma), levels=14, cmap="Blues")
+            edge: dict[str, Any] = {"facecolors": "none", "edgecolors": PALETTE[1]}
+            place: dict[str, Any] = {"units": "xy", "offsets": mu, "offset_transform": ax.transData}
+            for times, width in ((1, 0.9), (2, 0.4)):
+                across, up = (2 * times * sigma).T
+                ellipses = EllipseCollection(across, up, np.zeros(len(mu)), linewidths=width, **edge, **place)
+                ax.add_collection(ellipses)
+        ax.add_patch(scale_circle())
+        ax.set_title(wrapped(name), fontsize=SMALL + 1, parse_math=False)
+        ax.set(aspect="equal", xlim=(-limit, limit), ylim=(-limit, limit))
+        ax.tick_params(labelsize=SMALL - 1)
+    return figure
+
+
+def _mixture(grid: Floats, mu: Floats, sigma: Floats) -> Floats:
+    """Square root of the aggregate density on the grid; without the root narrow peaks would hide the rest."""
+    density = np.zeros((len(grid), len(grid)))
+    for centre, width in zip(mu.astype(float), sigma.astype(float), strict=True):
+        x, y = (np.exp(-0.5 * ((grid - c) / w) ** 2) / w for c, w in zip(centre, width, strict=True))
+        density += np.outer(y, x)
+    return np.asarray(np.sqrt(density / len(mu)))
