@@ -105,15 +105,11 @@ def _blocks(n: int) -> Iterator[slice]:
 
 @dataclass(frozen=True)
 class RowErrors:
-    """Errors of every row, float64.
+    """Errors of every row, (n,), float64: −log p(x|z), and the mean squared error of its observed entries.
 
-    Attributes:
-        nats: −log p(x|z), (n,).
-        squared: mean over the observed entries of x of the squared error in the network's units, (n,); of a table's
-            categories 1 − p and of its counts the squared difference of log(1 + x) count in its place.
-        psnr: peak signal-to-noise ratio in dB, (n,); None where the rows are not images.
-        ssim: structural similarity, (n,); None where the rows are not images of at least 11 by 11 pixels.
-        x_range: lowest and highest entry of all rows, in the user's units.
+    Squared errors are in the network's units; of a table's categories 1 − p and of its counts the squared difference
+    of log(1 + x) count in their place. ``psnr`` (dB) and ``ssim`` exist for images, ``ssim`` for those of at least 11
+    by 11 pixels. ``x_range``: lowest and highest entry of all rows, in the user's units.
     """
 
     nats: Tensor

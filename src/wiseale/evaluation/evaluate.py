@@ -22,14 +22,7 @@ Progress = Callable[[str, float], None]
 
 @dataclass(frozen=True)
 class Part:
-    """Measures that answer one question about a representation.
-
-    Attributes:
-        title: the question; several parts may share one.
-        measure: computes the measures.
-        needs: what the model must have for the measures to be defined.
-        names: the measures that are null where the model lacks one of the needs.
-    """
+    """Measures that answer one question, the title; ``names`` are null where the model lacks one of the needs."""
 
     title: str
     measure: Callable[[Case, Tick], Findings]
@@ -87,20 +80,18 @@ def evaluate(
 
 def measure(case: Case, progress: Progress | None = None) -> tuple[Findings, dict[str, list[str]]]:
     """Compute every part; parts whose requirements the model lacks are null."""
-    findings, groups = Findings({}), dict[str, list[str]]()
-    missing = case.missing()
+    findings, groups, missing = Findings({}), dict[str, list[str]](), case.missing()
+
+    def report(number: int, fraction: float) -> None:
+        if progress is not None:
+            progress(PARTS[number].title, (number + fraction) / len(PARTS))
+
     for number, part in enumerate(PARTS):
-        tick = partial(_report, progress, part.title, number)
-        tick(0.0)
-        lacking = [missing[need] for need in part.needs if need in missing]
-        new = Findings.none(part.names, lacking[0]) if lacking else part.measure(case, tick)
+        report(number, 0.0)
+        reasons = [missing[need] for need in part.needs if need in missing]
+        new = Findings.none(part.names, reasons[0]) if reasons else part.measure(case, partial(report, number))
         findings |= new
         groups.setdefault(part.title, []).extend(new.measures)
     if progress is not None:
         progress("done", 1.0)
     return findings, {title: names for title, names in groups.items() if names}
-
-
-def _report(progress: Progress | None, title: str, number: int, fraction: float) -> None:
-    if progress is not None:
-        progress(title, (number + fraction) / len(PARTS))

@@ -47,7 +47,7 @@ _FAINT = 0.01  # mean square below which sin(2πft + φ) is too flat to read an 
 
 
 @dataclass(frozen=True)
-class Factor:
+class KnownFactor:
     """One factor of all rows.
 
     Attributes:
@@ -62,13 +62,13 @@ class Factor:
     bins: Classes
 
 
-def known_factors(factors: Mapping[str, Array], circular: Mapping[str, float]) -> list[Factor]:
+def known_factors(factors: Mapping[str, Array], circular: Mapping[str, float]) -> list[KnownFactor]:
     """The factors that can be used: not constant, no missing numbers, and no more than 100 classes."""
     every = (_factor(name, values, circular.get(name)) for name, values in factors.items())
     return [factor for factor in every if factor is not None]
 
 
-def _factor(name: str, values: Array, period: float | None) -> Factor | None:
+def _factor(name: str, values: Array, period: float | None) -> KnownFactor | None:
     numeric = values.dtype.kind in "biuf"
     if not numeric and period is None:
         values = values.astype(str)
@@ -79,12 +79,12 @@ def _factor(name: str, values: Array, period: float | None) -> Factor | None:
         return None
     if period is not None:
         turns = np.floor(numbers % period / period * BINS).astype(np.int64)
-        return Factor(name, "circular", numbers, turns.clip(0, BINS - 1))
+        return KnownFactor(name, "circular", numbers, turns.clip(0, BINS - 1))
     if numeric and len(distinct) > BINS:
-        return Factor(name, "continuous", numbers, equal_counts(numbers))
+        return KnownFactor(name, "continuous", numbers, equal_counts(numbers))
     if len(distinct) > MOST_CLASSES:
         return None
-    return Factor(name, "classes", classes.astype(np.float64), classes.astype(np.int64))
+    return KnownFactor(name, "classes", classes.astype(np.float64), classes.astype(np.int64))
 
 
 def equal_counts(values: Numbers, bins: int = BINS) -> Classes:
@@ -98,7 +98,7 @@ def disentanglement(case: Case, tick: Tick) -> Findings:
     mu = case.encoded.posterior.mu
     rows = case.shuffled(Draw.FACTORS)[:MOST_ROWS].numpy()
     known = known_factors(case.encoded.factors, case.encoded.circular)
-    factors = [Factor(one.name, one.kind, one.values[rows], one.bins[rows]) for one in known]
+    factors = [KnownFactor(one.name, one.kind, one.values[rows], one.bins[rows]) for one in known]
     factors = [one for one in factors if len(np.unique(one.bins)) > 1]  # a rare class may not be among the rows
     n, units = mu.shape
     if len(factors) < 2:
@@ -133,7 +133,7 @@ def mean_gap(scores: Numbers) -> float:
     return float((best[:, -1] - best[:, -2]).mean())
 
 
-def mutual_information(codes: Numbers, factors: Sequence[Factor]) -> Numbers:
+def mutual_information(codes: Numbers, factors: Sequence[KnownFactor]) -> Numbers:
     """I(unit; factor) of the binned values over the factor's entropy, (factors, units), between 0 and 1."""
     units = [equal_counts(unit) for unit in codes.T]
     return np.array(
@@ -144,14 +144,14 @@ def mutual_information(codes: Numbers, factors: Sequence[Factor]) -> Numbers:
     )
 
 
-def single_unit_scores(codes: Numbers, factors: Sequence[Factor]) -> Numbers:
+def single_unit_scores(codes: Numbers, factors: Sequence[KnownFactor]) -> Numbers:
     """How well one unit alone predicts a factor, (factors, units): R² of a straight line for continuous factors.
 
     For classes and bins: accuracy above chance, on unseen rows, of thresholds on the unit (as many leaves as classes).
     """
     split = int(TRAIN * len(codes))
 
-    def score(factor: Factor, unit: Numbers) -> float:
+    def score(factor: KnownFactor, unit: Numbers) -> float:
         if factor.kind == "continuous":
             return _squared_correlation(unit, factor.values)
         thresholds = DecisionTreeClassifier(max_leaf_nodes=int(factor.bins.max()) + 1, random_state=0)
@@ -161,7 +161,7 @@ def single_unit_scores(codes: Numbers, factors: Sequence[Factor]) -> Numbers:
     return np.array([[score(factor, unit) for unit in codes.T] for factor in factors])
 
 
-def forest_importance(codes: Numbers, factors: Sequence[Factor], seed: int, tick: Tick) -> tuple[Numbers, Numbers]:
+def forest_importance(codes: Numbers, factors: Sequence[KnownFactor], seed: int, tick: Tick) -> tuple[Numbers, Numbers]:
     """Importance of each unit in a random forest that predicts each factor, (factors, units), rows adding up to 1.
 
     Beside it the forests' score on unseen rows, (factors,): R² for continuous factors, accuracy above chance else;

@@ -77,11 +77,8 @@ def column_reconstructions(
     marked = np.zeros(len(x), bool) if unseen is None else unseen
     scatters = [not (levels and levels[column]) for column in places]
     for place, (column, ax) in enumerate(zip(places, axes, strict=True)):
-        cells, guesses, title = (
-            x[:, column],
-            [values[:, column] for values in x_hat.values()],
-            wrapped(names[column], 22),
-        )
+        cells, guesses = x[:, column], [values[:, column] for values in x_hat.values()]
+        title = wrapped(names[column], 22)
         if scatters[place]:
             _draw_scatter(ax, cells, guesses, marked)
             if not any(scatters[place - place % _ACROSS : place]):
