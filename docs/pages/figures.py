@@ -10,9 +10,9 @@ from matplotlib.ticker import FuncFormatter
 
 from wiseale import registry
 from wiseale.experiments import systems as s
-from wiseale.figures.curves import training_curves
 from wiseale.figures.decoded import reconstructions
-from wiseale.figures.posteriors import posterior_contours
+from wiseale.figures.latent_map import posterior_contours
+from wiseale.figures.model_pictures import training_curves
 from wiseale.figures.style import SMALL, legend_below, panels, point_style, save_figure
 from wiseale.paper.page import FIGURES
 from wiseale.paper.rows import Condition, RunRow, by_system, conditions_of

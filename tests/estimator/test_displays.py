@@ -15,7 +15,7 @@ import matplotlib.pyplot as plt
 
 import wiseale
 from wiseale import AutoEncoder, LatentMapDisplay, ReconstructionDisplay, TraversalDisplay, load
-from wiseale.figures.shown_codes import traversal_codes
+from wiseale.figures.decoded import traversal_codes
 
 RNG = np.random.default_rng(0)
 DATA = {

@@ -3,8 +3,8 @@ import pytest
 import torch
 from tests.evaluation.models import case_of_posteriors, ignore
 
-from wiseale.evaluation import coverage as module
-from wiseale.evaluation.coverage import coverage, density_and_coverage
+from wiseale.evaluation import separation as module
+from wiseale.evaluation.separation import coverage, density_and_coverage
 
 
 def by_definition(real, fake, k):

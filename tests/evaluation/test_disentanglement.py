@@ -3,14 +3,15 @@ import pytest
 import torch
 from tests.evaluation.models import Decoder, case_of, ignore
 
-from wiseale.evaluation.disentanglement import (
+from wiseale.evaluation.factors import (
     disentanglement,
     disentanglement_and_completeness,
+    equal_counts,
+    known_factors,
     mean_gap,
     mutual_information,
     single_unit_scores,
 )
-from wiseale.evaluation.factors import equal_counts, known_factors
 from wiseale.posterior import Posterior
 
 N = 1500

@@ -13,7 +13,7 @@ from torch.distributions import Categorical, Independent, MixtureSameFamily, Nor
 from wiseale.cli.display import RunDisplay
 from wiseale.config import TrainConfig
 from wiseale.data import Rows
-from wiseale.evaluation import compactness, likelihood, prior_match, separation, widths
+from wiseale.evaluation import prior_match, separation
 from wiseale.evaluation.encoded import BATCH, binarized, encode_run
 from wiseale.evaluation.evaluate import evaluate, measure
 from wiseale.evaluation.measures import MEASURES, defined
@@ -26,8 +26,8 @@ from wiseale.runs.train import start
 from wiseale.spaces import plain_space
 
 WAVES = "sine:n=64,n_test=450,length=32"
-NEED_SIGMA_BUT_NO_PRIOR = {*widths.NAMES, *separation.NAMES}
-NEED_SIGMA_AND_NORMAL_PRIOR = {*prior_match.NAMES, *likelihood.NAMES, *compactness.NAMES}
+NEED_SIGMA_BUT_NO_PRIOR = {*separation.WIDTHS, *separation.SEPARATION}
+NEED_SIGMA_AND_NORMAL_PRIOR = {*prior_match.PRIOR_MATCH, *prior_match.NLL, *separation.COMPACTNESS}
 NEED_SIGMA = NEED_SIGMA_BUT_NO_PRIOR | NEED_SIGMA_AND_NORMAL_PRIOR | {"elbo"}
 
 

@@ -4,7 +4,7 @@ import torch
 from tests.evaluation.models import Decoder, case_of, ignore
 
 from wiseale.data.sets.sine import Sine
-from wiseale.evaluation.factor_detail import factor_detail, fitted_amplitude
+from wiseale.evaluation.factors import factor_detail, fitted_amplitude
 from wiseale.posterior import Posterior
 
 LENGTH = 64

@@ -3,7 +3,7 @@ import pytest
 import torch
 from tests.evaluation.models import Decoder, case_of, ignore
 
-from wiseale.evaluation.image_quality import psnr, ssim
+from wiseale.evaluation.encoded import psnr, ssim
 from wiseale.evaluation.reconstruction import image_quality
 from wiseale.posterior import Posterior
 from wiseale.spaces.units import Affine

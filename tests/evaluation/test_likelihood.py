@@ -6,9 +6,8 @@ from scipy import stats
 from tests.evaluation.models import LinearGaussian, case_of, ignore
 
 from wiseale.divergences import kl_posterior_prior
-from wiseale.evaluation.elbo import elbo
 from wiseale.evaluation.encoded import BATCH
-from wiseale.evaluation.likelihood import NLL_ROWS, likelihood
+from wiseale.evaluation.prior_match import NLL_ROWS, elbo, likelihood
 
 
 def exact_nll(model, x):

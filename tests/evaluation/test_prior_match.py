@@ -9,9 +9,8 @@ from scipy import stats
 from tests.evaluation import mixtures
 from tests.evaluation.models import case_of_posteriors, ignore
 
-from wiseale.evaluation.case import PRIOR_DRAWS
-from wiseale.evaluation.compactness import compactness, jensen_shannon_divergence, mass_covered
 from wiseale.evaluation.prior_match import prior_match
+from wiseale.evaluation.separation import PRIOR_DRAWS, compactness, jensen_shannon_divergence, mass_covered
 from wiseale.posterior import Posterior
 
 COMPONENTS = {

@@ -3,7 +3,7 @@ import pytest
 import torch
 from tests.evaluation.models import Decoder, LinearGaussian, case_of, ignore
 
-from wiseale.evaluation.smoothness import code_spread, path_curvature, smoothness
+from wiseale.evaluation.reconstruction import code_spread, path_curvature, smoothness
 from wiseale.posterior import Posterior
 
 

@@ -11,9 +11,8 @@ from wiseale.evaluation import prior_match
 from wiseale.experiments import figures as gallery
 from wiseale.experiments import systems as s
 from wiseale.experiments.comparison import Estimate
-from wiseale.figures.decoded_pictures import prior_grid, spread_rows
+from wiseale.figures.decoded_pictures import prior_grid, spread_rows, traversal
 from wiseale.figures.style import Folder
-from wiseale.figures.table_pictures import traversal
 from wiseale.posterior import Posterior
 
 MU = torch.tensor(np.random.default_rng(1).normal([0, 5, -2], [1, 0.1, 3], size=(400, 3)), dtype=torch.float32)
@@ -60,7 +59,7 @@ def test_shown_rows_run_over_the_first_factor():
 
 
 def test_the_sandwich_is_made_of_what_evaluation_measures():
-    assert set(gallery._SANDWICH.values()) <= set(prior_match.NAMES)
+    assert set(gallery._SANDWICH.values()) <= set(prior_match.PRIOR_MATCH)
 
 
 def test_aevb_is_a_beta_vae_of_the_sweep_and_with_a_warm_up_it_is_not():

@@ -10,15 +10,20 @@ from docs.pages.figures import weight_sweeps
 from matplotlib.text import Text
 
 from wiseale.experiments.figures import Sandwich, SystemPoint, bound_sandwich, rate_distortion
-from wiseale.figures.column_traversals import TableTraversal, column_traversals
+from wiseale.figures.column_matrices import column_traversals, correlation_matrices
 from wiseale.figures.columns import column_distributions, column_reconstructions
-from wiseale.figures.contact_sheet import contact_sheet
-from wiseale.figures.correlations import correlation_matrices
-from wiseale.figures.curves import training_curves
-from wiseale.figures.decoded import Traversal, image_rows, manifold_grid, mosaic, reconstructions, traversals
+from wiseale.figures.decoded import (
+    Traversal,
+    contact_sheet,
+    image_rows,
+    manifold_grid,
+    mosaic,
+    reconstructions,
+    traversals,
+)
 from wiseale.figures.factor import Factor
-from wiseale.figures.latent_map import PlaneCodes, latent_map
-from wiseale.figures.posteriors import posterior_contours
+from wiseale.figures.latent_map import PlaneCodes, latent_map, posterior_contours
+from wiseale.figures.model_pictures import training_curves
 from wiseale.figures.style import line_style, new_figure, point_style, save_figure, wrapped
 from wiseale.training.records import EpochRecord
 
@@ -69,7 +74,7 @@ FIGURES = {
     "mixed distributions": lambda: column_distributions(MIXED, for_all(MIXED), COLUMNS[:3], levels=LEVELS),
     "correlations": lambda: correlation_matrices({"data": TABLE, **for_all(TABLE)}, COLUMNS),
     "table traversals": lambda: column_traversals(
-        for_all(TableTraversal(("z1", "z12"), TABLE.reshape(2, 5, 3, 5)[:, :, 0])), TABLE.std(0), COLUMNS
+        for_all(Traversal(("z1", "z12"), TABLE.reshape(2, 5, 3, 5)[:, :, 0])), TABLE.std(0), COLUMNS
     ),
     "plane": lambda: rate_distortion(
         {name: SystemPoint("f", (n, 100 - n), [(n, 99 - n), (n, 101 - n)]) for n, name in enumerate(LONG)}
@@ -331,7 +336,7 @@ def test_every_scatter_is_labelled_and_measures_say_of_which_rows_they_are():
 def test_a_table_s_traversal_is_coloured_by_the_column_s_deviation():
     values = np.zeros((1, 3, 2))
     values[0, :, 0], values[0, :, 1] = [-1, 0, 3], [-1000, 0, 3000]
-    figure = column_traversals({"one": TableTraversal(("z1",), values)}, np.array([1.0, 1000.0]))
+    figure = column_traversals({"one": Traversal(("z1",), values)}, np.array([1.0, 1000.0]))
     colours = figure.axes[0].get_images()[0].get_array()
     np.testing.assert_allclose(colours, [[-1, 0, 3], [-1, 0, 3]])
     assert {text.get_text() for text in figure.axes[0].texts} == {"−1", "+3", "−1000", "+3000"}

@@ -65,7 +65,7 @@ def info(data: str, data_root: Path | None, out: Path | None) -> None:
 
     from wiseale.cli.faults import one_line
     from wiseale.data.defaults import describe
-    from wiseale.figures.contact_sheet import contact_sheet
+    from wiseale.figures.decoded import contact_sheet
     from wiseale.platform.atomic_files import replacing
     from wiseale.spaces.reading import interpret
 

@@ -29,12 +29,20 @@ from sklearn.utils import _safe_indexing, check_consistent_length
 from wiseale.data.dataset import Array
 from wiseale.estimator.estimator import AutoEncoder
 from wiseale.estimator.inputs import from_torch
-from wiseale.figures.column_traversals import TableTraversal, column_traversals
-from wiseale.figures.columns import MAX_COLUMNS, Levels, Scale, column_reconstructions
-from wiseale.figures.decoded import Traversal, as_pixels, reconstructions, traversals
+from wiseale.figures.column_matrices import column_traversals
+from wiseale.figures.columns import MAX_COLUMNS, Levels, column_reconstructions, deviations
+from wiseale.figures.decoded import (
+    MAX_UNITS,
+    Traversal,
+    as_pixels,
+    reconstructions,
+    spread_rows,
+    traversal_codes,
+    traversals,
+    widest_units,
+)
 from wiseale.figures.factor import Factor
 from wiseale.figures.latent_map import PlaneCodes, add_key, draw_map
-from wiseale.figures.shown_codes import MAX_UNITS, spread_rows, traversal_codes, widest_units
 from wiseale.figures.style import root
 from wiseale.spaces import TableSpace
 from wiseale.spaces.reading import as_x
@@ -229,7 +237,7 @@ class TraversalDisplay(Display):
             cells = as_decoded(estimator, x)
             places = space.likeliest_entries(cells, MAX_COLUMNS)
             values = estimator._by_blocks(flat, estimator._codec.expected)[:, places]
-            deviation = Scale.of(space.expand(cells)[:, places]).deviation
+            deviation = deviations(space.expand(cells)[:, places])
             names = tuple(space.entries[place].name for place in places)
             return cls(values.reshape(*codes.shape[:2], -1), indices, deviation, names).plot(ax)
         values = decoded(estimator, flat)
@@ -240,7 +248,7 @@ class TraversalDisplay(Display):
     def _draw(self, on: Figure | SubFigure) -> None:
         names = tuple(f"z{unit + 1}" for unit in self.units)
         if self.deviation is not None:
-            column_traversals({"": TableTraversal(names, self.values)}, self.deviation, self.columns, on)
+            column_traversals({"": Traversal(names, self.values)}, self.deviation, self.columns, on)
         else:
             values = as_pixels(self.values) if self.values.ndim == 5 else self.values
             traversals({"": Traversal(names, values)}, on)

@@ -12,10 +12,9 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from wiseale.divergences import kl_aggregate_lower_bound, kl_aggregate_upper_bound, log_aggregate
+from wiseale.divergences import log_aggregate
 from wiseale.divergences.streaming import LEAST_PAIRS
-from wiseale.evaluation.encoded import Encoded
-from wiseale.evaluation.row_errors import RowErrors, row_errors
+from wiseale.evaluation.encoded import Encoded, RowErrors, row_errors
 from wiseale.priors import StandardNormal
 from wiseale.randomness import generator, shuffled, standard_normal
 
@@ -23,8 +22,6 @@ Tick = Callable[[float], None]
 """Called now and then with the fraction of a part that is done."""
 
 Need = Literal["stochastic encoder", "normal prior"]
-
-PRIOR_DRAWS = 10_000
 
 _RATIO_ROWS = 1024  # codes in a part of log_ratio, at least
 
@@ -52,7 +49,6 @@ class Case:
     """A model applied to rows it has not seen, to be measured.
 
     Attributes:
-        encoded: the model, the rows and their posteriors.
         seed: every Monte Carlo draw follows from it.
         nll_samples: importance samples K for each row of the negative log likelihood; 0 leaves it out.
     """
@@ -74,9 +70,9 @@ class Case:
         """Standard normal noise of one measure."""
         return standard_normal(shape, self.seed, "evaluate", draw, *counters)
 
-    def generator(self, draw: Draw, *counters: int) -> torch.Generator:
+    def generator(self, draw: Draw) -> torch.Generator:
         """Other randomness of one measure."""
-        return generator(self.seed, "evaluate", draw, *counters)
+        return generator(self.seed, "evaluate", draw)
 
     def shuffled(self, draw: Draw, *counters: int) -> Tensor:
         """A random order of the rows, (n,)."""
@@ -87,9 +83,9 @@ class Case:
         q = self.encoded.posterior
         return q.sample(self.noise(tuple(q.mu.shape), draw))
 
-    def prior_codes(self, n: int, draw: Draw) -> Tensor:
+    def prior_codes(self, n: int) -> Tensor:
         """Draws from N(0, I), (n, d_z)."""
-        return self.noise((n, self.encoded.posterior.latent_dim), draw)
+        return self.noise((n, self.encoded.posterior.latent_dim), Draw.PRIOR)
 
     @cached_property
     def errors(self) -> RowErrors:
@@ -101,37 +97,21 @@ class Case:
         """Reconstruction of every row from z = mu."""
         return row_errors(self.encoded, self.encoded.posterior.mu)
 
-    @property
-    def log_jacobian(self) -> Tensor:
-        """log |d x_network / d x_user| of every row, (n,); where no cell can be missing, of one, as all are alike."""
-        units, blocks = self.encoded.model.units, (x for x, _ in self.encoded.blocks())
-        if not self.encoded.codec.space.missing:
-            return units.log_jacobian(next(blocks)[:1])
-        return torch.cat([units.log_jacobian(x) for x in blocks])
-
-    @cached_property
-    @torch.no_grad()
-    def aggregate_bounds(self) -> list[float]:
-        """Lower bound, Jensen's and Bhattacharyya's upper bound on D_KL[q(z|D) ‖ p(z)], nats."""
-        q = self.encoded.posterior
-        upper = (kl_aggregate_upper_bound(q, estimator=name) for name in ("jensen", "bhattacharyya"))
-        return [float(kl_aggregate_lower_bound(q)), *map(float, upper)]
-
     @cached_property
     def log_ratio(self) -> Tensor:
         """log q(z_i|D) − log p(z_i) at z_i ~ q_i, nats, (n,)."""
-        return self._log_ratio(self.codes(Draw.AGGREGATE))
-
-    @cached_property
-    def log_ratio_at_prior(self) -> Tensor:
-        """log q(z|D) − log p(z) at z ~ p, nats, (PRIOR_DRAWS,)."""
-        return self._log_ratio(self.prior_codes(PRIOR_DRAWS, Draw.PRIOR))
+        return self.log_ratio_at(self.codes(Draw.AGGREGATE))
 
     @torch.no_grad()
-    def _log_ratio(self, z: Tensor) -> Tensor:
-        """log q(z|D) − log p(z) of codes z, (n,), computed in parts."""
+    def log_ratio_at(self, z: Tensor) -> Tensor:
+        """log q(z|D) − log p(z) of codes z (K, d_z), nats, (K,), computed in parts."""
         q = self.encoded.posterior
         # Every part must be large enough to be computed as the whole is: streaming, in float64.
         parts = torch.tensor_split(z, max(1, len(z) // max(_RATIO_ROWS, math.ceil(LEAST_PAIRS / len(q)))))
         prior = StandardNormal(q.latent_dim)
         return torch.cat([(log_aggregate(q, codes) - prior.log_prob(codes)).double() for codes in parts])
+
+
+def standard_error(values: Tensor) -> float:
+    """Standard deviation of the mean of independent values (n,); NaN for a single value."""
+    return float(values.double().std()) / math.sqrt(len(values)) if len(values) > 1 else math.nan

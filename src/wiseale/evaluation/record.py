@@ -1,19 +1,45 @@
-"""The result of an evaluation, as it is kept in evaluation.json, and what a model card says of it."""
+"""Measures by name, with the reasons for missing ones, and the evaluation that evaluation.json holds."""
 
 from __future__ import annotations
 
 import dataclasses
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Self
 
 from wiseale.config import TrainConfig
 from wiseale.errors import counted
-from wiseale.evaluation.findings import Measures
 from wiseale.models.card import Provenance
 from wiseale.models.collapse import ENOUGH_ROWS, CodeUse
 from wiseale.platform.json_files import parse_table, record, sealed, unseal
 from wiseale.runs.directory import read
 from wiseale.runs.run import Run
+
+Measures = dict[str, float | int | None]
+
+
+@dataclass(frozen=True)
+class Findings:
+    """The measures of one part of an evaluation: every name has a number, or None and a reason."""
+
+    measures: Measures
+    reasons: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, numbers: Mapping[str, float | int]) -> Findings:
+        """The given numbers; a number that is not finite becomes None, because JSON has no such numbers."""
+        reasons = {name: f"came out as {number}" for name, number in numbers.items() if not math.isfinite(number)}
+        return cls({name: None if name in reasons else number for name, number in numbers.items()}, reasons)
+
+    @classmethod
+    def none(cls, names: Iterable[str], reason: str) -> Findings:
+        """Names that cannot be measured here, and why."""
+        names = tuple(names)
+        return cls(dict.fromkeys(names), dict.fromkeys(names, reason))
+
+    def __or__(self, other: Findings) -> Findings:
+        return Findings(self.measures | other.measures, self.reasons | other.reasons)
 
 
 @dataclass(frozen=True)

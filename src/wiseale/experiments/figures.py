@@ -13,8 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
 from wiseale.experiments.comparison import Result, Summary, System, summarize
-from wiseale.figures.curves import training_curves
-from wiseale.figures.model_pictures import model_pictures, run_curves
+from wiseale.figures.model_pictures import model_pictures, run_curves, training_curves
 from wiseale.figures.style import (
     PALETTE,
     SMALL,

@@ -36,62 +36,17 @@ class Factor:
     """
 
     name: str
-    values: npt.NDArray[Any]
+    values: Cells
     circular: bool = False
 
     @cached_property
     def missing(self) -> Mask:
         """Which rows have no value, (n,)."""
-        return missing_values(self.values)
-
-    @cached_property
-    def numbers(self) -> Numbers | None:
-        """The values for a colour scale, NaN where they are missing; dates in days since 1970. None for classes."""
-        known = self._distinct
-        if len(known) <= MAX_CLASSES or known.dtype.kind not in "iufM":
-            return None
-        on_scale = np.full(len(self.values), np.nan)
-        on_scale[~self.missing] = _days(self._known) if self.dates else self._known
-        return on_scale
-
-    @property
-    def dates(self) -> bool:
-        """Whether the values are dates or times of day on dates."""
-        return self._known.dtype.kind == "M"
-
-    @cached_property
-    def classes(self) -> list[str]:
-        """Names of the classes that are drawn, in their order; empty where the values are on a colour scale."""
-        names = self.distinct_names
-        return [] if self.numbers is not None else [names[place] for place in self._drawn]
-
-    @cached_property
-    def distinct_names(self) -> list[str]:
-        """Names of all distinct values, in their order."""
-        return names_of(self._distinct)
-
-    @cached_property
-    def class_of(self) -> Indices:
-        """The position of each row's class in ``classes``, or ``OTHER`` or ``MISSING``, (n,)."""
-        place = np.full(len(self._distinct), OTHER)
-        place[self._drawn] = np.arange(len(self._drawn))
-        found = np.full(len(self.values), MISSING)
-        found[~self.missing] = place[self._class_of_known]
-        return found
-
-    @cached_property
-    def rest(self) -> dict[int, str]:
-        """``OTHER`` and ``MISSING`` with their names and counts in a legend, where there are such rows."""
-        other = 0 if self.numbers is not None else int((self.class_of == OTHER).sum())
-        found = {OTHER: ("other", other), MISSING: ("missing", int(self.missing.sum()))}
-        return {place: f"{name} ({count:,})" for place, (name, count) in found.items() if count}
-
-    @cached_property
-    def ranks(self) -> Indices:
-        """The place of each row's value among the distinct ones, missing ones last, (n,): sorts values of any type."""
-        found = np.full(len(self.values), len(self._distinct))
-        found[~self.missing] = self._class_of_known
-        return found
+        if self.values.dtype.kind == "O":
+            return np.array([_is_missing(value) for value in self.values], bool)
+        if self.values.dtype.kind in "US":
+            return np.asarray(np.char.strip(self.values) == self.values.dtype.type(), bool)
+        return np.asarray(self.values != self.values, bool)  # NaN and NaT differ from themselves
 
     @cached_property
     def _known(self) -> Cells:
@@ -99,46 +54,64 @@ class Factor:
 
     @cached_property
     def _kinds(self) -> tuple[Cells, Indices, Indices]:
+        """The distinct values, which of them each known value is, and the most frequent ones in their own order."""
         distinct, places, counts = np.unique(self._known, return_inverse=True, return_counts=True)
-        return distinct, places, counts
+        return distinct, places, np.sort(np.argsort(-counts, kind="stable")[:MAX_CLASSES])
 
     @property
-    def _distinct(self) -> Cells:
-        return self._kinds[0]
-
-    @property
-    def _class_of_known(self) -> Indices:
-        return self._kinds[1]
+    def dates(self) -> bool:
+        """Whether the values are dates or times of day on dates."""
+        return self._known.dtype.kind == "M"
 
     @cached_property
-    def _drawn(self) -> Indices:
-        """The most frequent distinct values, in their own order."""
-        return np.sort(np.argsort(-self._kinds[2], kind="stable")[:MAX_CLASSES])
+    def numbers(self) -> Numbers | None:
+        """The values for a colour scale, NaN where they are missing; dates in days since 1970. None for classes."""
+        distinct = self._kinds[0]
+        if len(distinct) <= MAX_CLASSES or distinct.dtype.kind not in "iufM":
+            return None
+        days = (self._known - np.datetime64(0, "D")) / np.timedelta64(1, "D") if self.dates else self._known
+        return np.asarray(self._spread(days, np.nan))
 
+    @cached_property
+    def distinct_names(self) -> list[str]:
+        """Names of all distinct values, in their order: dates without a time where none has one."""
+        distinct = self._kinds[0]
+        if self.dates:
+            whole_days = bool((distinct == distinct.astype("datetime64[D]")).all())
+            return [str(day) for day in distinct.astype("datetime64[D]" if whole_days else "datetime64[s]")]
+        return [f"{value:.15g}" if isinstance(value, np.floating) else str(value) for value in distinct]
 
-def missing_values(values: npt.NDArray[Any]) -> Mask:
-    """Which values are missing, (n,).
+    @cached_property
+    def classes(self) -> list[str]:
+        """Names of the classes that are drawn, in their order; empty where the values are on a colour scale."""
+        return [] if self.numbers is not None else [self.distinct_names[place] for place in self._kinds[2]]
 
-    >>> missing_values(np.array(["a", " ", None, float("nan")], object)).tolist()
-    [False, True, True, True]
-    """
-    if values.dtype.kind == "O":
-        return np.array([_is_missing(value) for value in values], bool)
-    if values.dtype.kind in "US":
-        return np.asarray(np.char.strip(values) == values.dtype.type(), bool)
-    return np.asarray(values != values, bool)  # NaN and NaT differ from themselves
+    @cached_property
+    def class_of(self) -> Indices:
+        """The position of each row's class in ``classes``, or ``OTHER`` or ``MISSING``, (n,)."""
+        distinct, places, frequent = self._kinds
+        class_of_kind = np.full(len(distinct), OTHER)
+        class_of_kind[frequent] = np.arange(len(frequent))
+        return self._spread(class_of_kind[places], MISSING)
 
+    @cached_property
+    def rest(self) -> dict[int, str]:
+        """``OTHER`` and ``MISSING`` with their names and counts in a legend, where there are such rows."""
+        other = 0 if self.numbers is not None else int((self.class_of == OTHER).sum())
+        counts = {OTHER: ("other", other), MISSING: ("missing", int(self.missing.sum()))}
+        return {place: f"{name} ({count:,})" for place, (name, count) in counts.items() if count}
 
-def names_of(classes: npt.NDArray[Any]) -> list[str]:
-    """Classes as words: dates without a time where none has one.
+    @cached_property
+    def ranks(self) -> Indices:
+        """The place of each row's value among the distinct ones, missing ones last, (n,): sorts values of any type."""
+        distinct, places, _ = self._kinds
+        return self._spread(places, len(distinct))
 
-    >>> names_of(np.array(["2024-05-01", "2024-05-02"], "datetime64[ns]")), names_of(np.array([1.0, 2.5]))
-    (['2024-05-01', '2024-05-02'], ['1', '2.5'])
-    """
-    if classes.dtype.kind == "M":
-        whole_days = bool((classes == classes.astype("datetime64[D]")).all())
-        return [str(day) for day in classes.astype("datetime64[D]" if whole_days else "datetime64[s]")]
-    return [f"{kind:.15g}" if isinstance(kind, np.floating) else str(kind) for kind in classes]
+    def _spread(self, known: Cells, missing: float) -> Cells:
+        """A number for each row from those of the rows with a value, (n,)."""
+        spread = np.full(len(self.values), missing)
+        spread[~self.missing] = known
+        return spread
 
 
 def _is_missing(value: Any) -> bool:
@@ -174,8 +147,8 @@ def _parsed(words: Sequence[str]) -> Cells:
         pass
     try:
         if all(word.strip()[4:5] in ("-", "/") for word in words):
-            parsed = [dt.datetime.fromisoformat(word.strip().replace("/", "-")) for word in words]
-            return np.array([_without_zone(value) for value in parsed], "datetime64[us]")
+            days = [dt.datetime.fromisoformat(word.strip().replace("/", "-")) for word in words]
+            return np.array([_without_zone(day) for day in days], "datetime64[us]")
     except ValueError:
         pass
     return np.array(words)
@@ -185,9 +158,3 @@ def _without_zone(value: dt.date) -> dt.date:
     if isinstance(value, dt.datetime) and value.tzinfo is not None:
         return value.astimezone(dt.UTC).replace(tzinfo=None)
     return value
-
-
-def _days(dates: Cells) -> Numbers:
-    """Dates as days since 1970, which is how matplotlib counts them."""
-    days: Numbers = (dates - np.datetime64(0, "D")) / np.timedelta64(1, "D")
-    return days

@@ -1,8 +1,7 @@
-"""Scatter plots of codes in the latent space, coloured by a factor of the rows."""
+"""Codes in the latent space, coloured by a factor of the rows, and posteriors in its plane."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,22 +9,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
-from matplotlib.collections import PathCollection
+from matplotlib.collections import EllipseCollection, PathCollection
 from matplotlib.dates import AutoDateFormatter, AutoDateLocator
 from matplotlib.figure import Figure, SubFigure
 
 from wiseale.figures.factor import MISSING, OTHER, Factor
-from wiseale.figures.style import (
-    MARKERS,
-    PALETTE,
-    SMALL,
-    disable_math,
-    legend_columns,
-    panels,
-    root,
-    scale_circle,
-    wrapped,
-)
+from wiseale.figures.style import MARKERS, PALETTE, SMALL, colour_bar, legend_below, panels, scale_circle, wrapped
 
 _TURNS = 8
 
@@ -59,15 +48,6 @@ class PlaneCodes:
     most_active_of: int = 0
 
     @property
-    def why_these_units(self) -> str:
-        """What a reader has to know of the choice of the units, if anything.
-
-        >>> PlaneCodes(np.zeros((1, 2)), (1, 2), most_active_of=8).why_these_units
-        'the two most active of 8 units'
-        """
-        return f"the two most active of {self.most_active_of} units" if self.most_active_of > len(self.units) else ""
-
-    @property
     def marked(self) -> Mask:
         """The rows to mark: the unseen ones, unless all rows are unseen."""
         if self.unseen is None or self.unseen.all():
@@ -79,136 +59,154 @@ def latent_map(systems: Mapping[str, PlaneCodes], factor: Factor | None = None) 
     """One scatter plot per system, with a dashed circle of radius 2 for scale; unseen rows have a black edge."""
     size = 1.25 if len(systems) == 1 else 1.0
     figure, axes = panels(len(systems), 3, 2.6 * size, 2.7 * size)
-    shaded: PathCollection | None = None
-    for ax, (system, mapped) in zip(axes, systems.items(), strict=True):
-        shaded = draw_map(ax, mapped, factor, system)
-    add_key(figure, axes, shaded, factor)
+    points: PathCollection | None = None
+    for ax, (system, plane) in zip(axes, systems.items(), strict=True):
+        points = draw_map(ax, plane, factor, system)
+    add_key(figure, axes, points, factor)
     return figure
 
 
-def draw_map(ax: Axes, mapped: PlaneCodes, factor: Factor | None = None, title: str = "") -> PathCollection | None:
+def draw_map(ax: Axes, plane: PlaneCodes, factor: Factor | None = None, title: str = "") -> PathCollection | None:
     """Draw one system's codes; returns the points where they are coloured on a scale.
 
     The panel's title also says why two of more units are shown.
     """
-    lines = [line for line in (wrapped(title), mapped.why_these_units) if line]
+    lines = [wrapped(title)] if title else []
+    if plane.most_active_of > len(plane.units):
+        lines.append(f"the two most active of {plane.most_active_of} units")
     ax.set_title("\n".join(lines), fontsize=SMALL + 1 if title else SMALL, parse_math=False)
     ax.tick_params(labelsize=SMALL - 1)
-    ax.set_xlabel(f"z{mapped.units[0] + 1}", fontsize=SMALL)
-    if len(mapped.units) == 1:
-        _draw_histogram(ax, mapped.codes[:, 0], factor)
+    ax.set_xlabel(f"z{plane.units[0] + 1}", fontsize=SMALL)
+    if len(plane.units) == 1:
+        _draw_histogram(ax, plane.codes[:, 0], factor)
         return None
-    ax.set_ylabel(f"z{mapped.units[1] + 1}", fontsize=SMALL)
-    shaded = None
+    ax.set_ylabel(f"z{plane.units[1] + 1}", fontsize=SMALL)
+    points = None
     if factor is not None and factor.numbers is not None:
-        shaded = _draw_scale(ax, mapped, factor, factor.numbers)
+        points = _draw_scale(ax, plane, factor, factor.numbers)
     else:
-        _draw_classes(ax, mapped, factor)
-    if mapped.marked.any() and (factor is None or shaded is not None):
-        ax.scatter([], [], facecolors="none", label="not learned from", **_edge(mapped))
+        _draw_classes(ax, plane, factor)
+    if plane.marked.any() and (factor is None or points is not None):
+        ax.scatter([], [], facecolors="none", label="not learned from", **_edge(plane))
     ax.add_patch(scale_circle())
     ax.set_aspect("equal", adjustable="datalim")
-    return shaded
+    return points
 
 
 def add_key(
-    figure: Figure | SubFigure, axes: Sequence[Axes], shaded: PathCollection | None, factor: Factor | None
+    figure: Figure | SubFigure, axes: Sequence[Axes], points: PathCollection | None, factor: Factor | None
 ) -> None:
     """A colour bar, or a legend of the classes below the figure, and of the mark of unseen rows."""
-    if shaded is not None and factor is not None:
+    if points is not None and factor is not None:
         days = AutoDateLocator()  # type: ignore[no-untyped-call]
         dated: dict[str, Any] = {"ticks": days, "format": AutoDateFormatter(days)}  # type: ignore[no-untyped-call]
-        bar = figure.colorbar(shaded, ax=list(axes), shrink=0.8, pad=0.01, **(dated if factor.dates else {}))
-        bar.set_label(factor.name, fontsize=SMALL, parse_math=False)
-        bar.ax.tick_params(labelsize=SMALL - 1)
-    handles, names = axes[0].get_legend_handles_labels()
-    if not handles:
+        settings = {"shrink": 0.8, "pad": 0.01} | (dated if factor.dates else {})
+        colour_bar(figure, points, list(axes), factor.name, **settings)
+    title = "" if factor is None or points is not None else factor.name
+    if not axes[0].get_legend_handles_labels()[0]:
         return
-    title = None if factor is None or shaded is not None else factor.name
-    if title is not None and any(np.size(points.get_offsets()) for ax in axes for points in ax.collections):
+    if title and any(np.size(edges.get_offsets()) for ax in axes for edges in ax.collections):
         title += "\n(black edge: not learned from)"
-    inches = figure.bbox.width / root(figure).dpi
-    columns = min(10, legend_columns(names, inches))
-    if isinstance(figure, Figure):
-        lines = math.ceil(len(names) / columns) + (2 if title else 0)
-        figure.set_size_inches(inches, figure.get_figheight() + lines * 1.45 * SMALL / 72)
-    legend = figure.legend(
-        handles,
-        names,
-        title=title,
-        loc="outside lower center",
-        ncols=columns,
-        fontsize=SMALL,
-        title_fontsize=SMALL,
-        markerscale=1.5,
-        frameon=False,
-    )
-    legend.get_title().set_multialignment("center")
-    disable_math(legend)
+    room = 2 if title else 0
+    legend_below(figure, axes[0], title, title_size=SMALL, title_lines=room, most_columns=10, markerscale=1.5)
 
 
-def _edge(mapped: PlaneCodes) -> dict[str, Any]:
-    few = len(mapped.codes) <= _FEW
+def _edge(plane: PlaneCodes) -> dict[str, Any]:
+    few = len(plane.codes) <= _FEW
     return {"s": 16 if few else 8, "edgecolors": "black", "linewidths": 0.7 if few else 0.45, "zorder": 4}
 
 
-def _draw_scale(ax: Axes, mapped: PlaneCodes, factor: Factor, numbers: Floats) -> PathCollection:
+def _draw_scale(ax: Axes, plane: PlaneCodes, factor: Factor, numbers: Floats) -> PathCollection:
     colours = "twilight" if factor.circular else "viridis"
     edge = {"linewidths": 0.3, "edgecolors": "0.4"} if factor.circular else {"linewidths": 0}  # twilight has white
-    _draw_points(ax, mapped, factor.missing, _REST[MISSING], factor.rest.get(MISSING))
-    x, y = mapped.codes[~factor.missing].T
-    shaded = ax.scatter(x, y, c=numbers[~factor.missing], s=5, cmap=colours, rasterized=True, **edge)
-    ax.scatter(*mapped.codes[mapped.marked].T, facecolors="none", **_edge(mapped))
-    return shaded
+    _draw_points(ax, plane, factor.missing, _REST[MISSING], factor.rest.get(MISSING))
+    x, y = plane.codes[~factor.missing].T
+    points = ax.scatter(x, y, c=numbers[~factor.missing], s=5, cmap=colours, rasterized=True, **edge)
+    ax.scatter(*plane.codes[plane.marked].T, facecolors="none", **_edge(plane))
+    return points
 
 
-def _draw_classes(ax: Axes, mapped: PlaneCodes, factor: Factor | None) -> None:
+def _draw_classes(ax: Axes, plane: PlaneCodes, factor: Factor | None) -> None:
     """Plot the classes in eight rounds, a part of each per round, so that no class covers all others.
 
     Below them lie the rows of no drawn class, in grey, and above them the rows that were not learned from.
     """
-    marked = mapped.marked
+    marked = plane.marked
     styles: list[tuple[Mask, tuple[str, str], str | None]]
     if factor is None:
         styles, rest = [(np.ones(len(marked), bool), (MARKERS[0], PALETTE[0]), None)], []
     else:
-        styles = [(factor.class_of == k, _class_style(k), name) for k, name in enumerate(factor.classes)]
+        looks = [(MARKERS[k % 8], _CLASS_COLOURS[k % 10]) for k in range(len(factor.classes))]
+        styles = [(factor.class_of == k, looks[k], name) for k, name in enumerate(factor.classes)]
         rest = [(factor.class_of == place, _REST[place], name) for place, name in factor.rest.items()]
-    for chosen, style, _ in rest:
-        _draw_points(ax, mapped, chosen & ~marked, style)
+    for rows, style, _ in rest:
+        _draw_points(ax, plane, rows & ~marked, style)
     for turn in range(_TURNS):
-        for chosen, style, _ in styles:
-            _draw_points(ax, mapped, np.flatnonzero(chosen & ~marked)[turn::_TURNS], style)
-    for chosen, (marker, colour), name in [*styles, *rest]:
-        ax.scatter(*mapped.codes[chosen & marked].T, color=colour, marker=marker, **_edge(mapped))
+        for rows, style, _ in styles:
+            _draw_points(ax, plane, np.flatnonzero(rows & ~marked)[turn::_TURNS], style)
+    for rows, (marker, colour), name in [*styles, *rest]:
+        ax.scatter(*plane.codes[rows & marked].T, color=colour, marker=marker, **_edge(plane))
         if name is not None:
-            _draw_points(ax, mapped, np.zeros(0, int), (marker, colour), name)  # the legend's entry, in this order
+            _draw_points(ax, plane, np.zeros(0, int), (marker, colour), name)  # the legend's entry, in this order
 
 
 def _draw_points(
-    ax: Axes, mapped: PlaneCodes, rows: Mask | Rows, style: tuple[str, str], name: str | None = None
+    ax: Axes, plane: PlaneCodes, rows: Mask | Rows, style: tuple[str, str], name: str | None = None
 ) -> None:
     marker, colour = style
-    size = 4.0 if len(mapped.codes) <= _FEW else 2.5
-    x, y = mapped.codes[rows].T
-    looks: dict[str, Any] = {"markersize": size, "markeredgewidth": 0, "alpha": 0.8, "rasterized": True}
-    ax.plot(x, y, marker, color=colour, label=name, **looks)
-
-
-def _class_style(number: int) -> tuple[str, str]:
-    return MARKERS[number % 8], _CLASS_COLOURS[number % 10]
+    size = 4.0 if len(plane.codes) <= _FEW else 2.5
+    x, y = plane.codes[rows].T
+    ax.plot(x, y, marker, color=colour, label=name, markersize=size, markeredgewidth=0, alpha=0.8, rasterized=True)
 
 
 def _draw_histogram(ax: Axes, codes: Floats, factor: Factor | None) -> None:
     """A code of one unit: its distribution, one outline for each class, and dotted ones for rows of no drawn class."""
     bins = list(np.histogram_bin_edges(codes, 30))
-    outlined = factor is not None and factor.numbers is None
-    ax.hist(codes, bins, color="0.88" if outlined else PALETTE[0])
-    if outlined:
-        assert factor is not None
-        for number, name in enumerate(factor.classes):
-            ax.hist(codes[factor.class_of == number], bins, histtype="step", color=_class_style(number)[1], label=name)
-        for place, name in factor.rest.items():
-            dotted: dict[str, Any] = {"histtype": "step", "color": "0.35", "linestyle": ":" if place == OTHER else "--"}
-            ax.hist(codes[factor.class_of == place], bins, label=name, **dotted)
+    classes = factor if factor is not None and factor.numbers is None else None
+    ax.hist(codes, bins, color="0.88" if classes else PALETTE[0])
+    if classes:
+        for number, name in enumerate(classes.classes):
+            colour = _CLASS_COLOURS[number % 10]
+            ax.hist(codes[classes.class_of == number], bins, histtype="step", color=colour, label=name)
+        for place, name in classes.rest.items():
+            dash = ":" if place == OTHER else "--"
+            ax.hist(codes[classes.class_of == place], bins, histtype="step", color="0.35", linestyle=dash, label=name)
     ax.set_ylabel("rows", fontsize=SMALL)
+
+
+PlanePosteriors = tuple[Floats, Floats | None]
+"""mu (n, 2) and sigma (n, 2); sigma is None for a deterministic encoder."""
+
+
+def posterior_contours(systems: Mapping[str, PlanePosteriors]) -> Figure:
+    """One panel per system: the aggregate density as shading, the posterior means, and their 1- and 2-σ ellipses.
+
+    A deterministic encoder has means only. Each panel has its own limits; a dashed circle of radius 2 gives the scale.
+    """
+    figure, axes = panels(len(systems), 4, 2.4, 2.6)
+    for ax, (name, (mu, sigma)) in zip(axes, systems.items(), strict=True):
+        limit = max(3.2, 1.1 * float(np.abs(mu).max()))
+        ax.plot(mu[:, 0], mu[:, 1], ".", color=PALETTE[1], markersize=4 if sigma is None else 2)
+        if sigma is not None:
+            grid = np.linspace(-limit, limit, 161)
+            ax.contourf(grid, grid, _mixture(grid, mu, sigma), levels=14, cmap="Blues")
+            edge: dict[str, Any] = {"facecolors": "none", "edgecolors": PALETTE[1]}
+            place: dict[str, Any] = {"units": "xy", "offsets": mu, "offset_transform": ax.transData}
+            for times, width in ((1, 0.9), (2, 0.4)):
+                across, up = (2 * times * sigma).T
+                ellipses = EllipseCollection(across, up, np.zeros(len(mu)), linewidths=width, **edge, **place)
+                ax.add_collection(ellipses)
+        ax.add_patch(scale_circle())
+        ax.set_title(wrapped(name), fontsize=SMALL + 1, parse_math=False)
+        ax.set(aspect="equal", xlim=(-limit, limit), ylim=(-limit, limit))
+        ax.tick_params(labelsize=SMALL - 1)
+    return figure
+
+
+def _mixture(grid: Floats, mu: Floats, sigma: Floats) -> Floats:
+    """Square root of the aggregate density on the grid; without the root narrow peaks would hide the rest."""
+    density = np.zeros((len(grid), len(grid)))
+    for centre, width in zip(mu.astype(float), sigma.astype(float), strict=True):
+        x, y = (np.exp(-0.5 * ((grid - c) / w) ** 2) / w for c, w in zip(centre, width, strict=True))
+        density += np.outer(y, x)
+    return np.asarray(np.sqrt(density / len(mu)))

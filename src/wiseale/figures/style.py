@@ -11,8 +11,8 @@ from typing import Any
 
 import matplotlib
 from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
 from matplotlib.figure import Figure, SubFigure
-from matplotlib.legend import Legend
 from matplotlib.patches import Circle
 
 from wiseale.platform.atomic_files import replacing
@@ -95,34 +95,49 @@ def scale_circle() -> Circle:
     return Circle((0, 0), 2, fill=False, edgecolor="0.15", linewidth=0.8, linestyle=(0, (4, 3)), zorder=5)
 
 
-def disable_math(legend: Legend) -> None:
-    """Show a legend's texts literally: a dollar sign in a name does not start a formula."""
+def colour_bar(figure: Figure | SubFigure, colours: ScalarMappable, axes: Any, label: str, **settings: Any) -> None:
+    """A colour bar beside the axes."""
+    bar = figure.colorbar(colours, ax=axes, **settings)
+    bar.set_label(label, fontsize=SMALL, parse_math=False)
+    bar.ax.tick_params(labelsize=SMALL - 1)
+
+
+def legend_below(
+    figure: Figure | SubFigure,
+    ax: Axes,
+    title: str = "",
+    *,
+    title_size: int = SMALL - 1,
+    title_lines: int | None = None,
+    most_columns: int | None = None,
+    **settings: Any,
+) -> None:
+    """Add the legend of ``ax`` below the figure, in as many columns as fit, and a title above it, if there is any.
+
+    A whole figure grows by their height. Names are shown literally: a dollar sign does not start a formula.
+    """
+    handles, names = ax.get_legend_handles_labels()
+    if not names and not title:
+        return
+    width, height = figure.bbox.width / root(figure).dpi, figure.bbox.height / root(figure).dpi
+    columns = min(_legend_columns(names, width), most_columns or len(names)) if names else 1
+    if title_lines is None:
+        title_lines = title.count("\n") + 1 if title else 0
+    lines = math.ceil(len(names) / columns) + title_lines
+    if isinstance(figure, Figure):
+        figure.set_size_inches(width, height + lines * 1.45 * SMALL / 72)
+    place: dict[str, Any] = {"loc": "outside lower center", "ncols": columns, "fontsize": SMALL, "frameon": False}
+    legend = figure.legend(handles, names, title=title or None, title_fontsize=title_size, **place, **settings)
+    legend.get_title().set_multialignment("center")
     for text in (legend.get_title(), *legend.get_texts()):
         text.set_parse_math(False)
 
 
-def legend_columns(names: Sequence[str], width: float) -> int:
+def _legend_columns(names: Sequence[str], width: float) -> int:
     """The number of columns of a legend that fits into a width in inches, with about as many entries in every line."""
     points = max(map(len, names)) * 0.62 * SMALL + 42  # average letter width, plus the line sample and gaps
     lines = math.ceil(len(names) / max(1, int(72 * width / points)))
     return math.ceil(len(names) / lines)
-
-
-def legend_below(figure: Figure | SubFigure, ax: Axes, note: str = "") -> None:
-    """Add the legend of ``ax`` below the figure, in as many columns as fit, and a note above it.
-
-    A whole figure grows by their height.
-    """
-    handles, names = ax.get_legend_handles_labels()
-    width, height = figure.bbox.width / root(figure).dpi, figure.bbox.height / root(figure).dpi
-    columns = legend_columns(names, width) if names else 1
-    lines = math.ceil(len(names) / columns) + (note.count("\n") + 1 if note else 0)
-    if isinstance(figure, Figure):
-        figure.set_size_inches(width, height + lines * 1.45 * SMALL / 72)
-    place: dict[str, Any] = {"loc": "outside lower center", "ncols": columns, "fontsize": SMALL, "frameon": False}
-    legend = figure.legend(handles, names, title=note or None, title_fontsize=SMALL - 1, **place)
-    legend.get_title().set_multialignment("center")
-    disable_math(legend)
 
 
 def save_figure(figure: Figure, stem: Path, svg: bool = True) -> Path:

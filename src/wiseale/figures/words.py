@@ -16,11 +16,11 @@ def objective_in_words(objective: str) -> str:
     >>> objective_in_words("beta_vae:beta=2"), objective_in_words("wise_ale:estimator=jensen")
     ('β-VAE (beta=2)', 'WiSE-ALE')
     """
-    thing = config.build("objective", objective)
-    name, given = config.parse_spec(objective)
-    changed = [f.name for f in dataclasses.fields(thing) if getattr(thing, f.name) != f.default]
-    settings = ", ".join(f"{key}={given[key]}" for key in changed)
-    words = getattr(thing, "title", "") or name  # an objective of the user's own may have no title
+    instance = config.build("objective", objective)
+    name, values = config.parse_spec(objective)
+    fields = [field for field in dataclasses.fields(instance) if getattr(instance, field.name) != field.default]
+    settings = ", ".join(f"{field.name}={values[field.name]}" for field in fields)
+    words = getattr(instance, "title", "") or name  # an objective of the user's own may have no title
     return f"{words} ({settings})" if settings else words
 
 
