@@ -14,8 +14,7 @@ from wiseale.figures.curves import training_curves
 from wiseale.figures.model_pictures import model_pictures, run_curves
 from wiseale.figures.style import Folder, SavedFigure
 from wiseale.objectives import make_objective
-from wiseale.objectives.aevb import Aevb
-from wiseale.objectives.beta_vae import BetaVae
+from wiseale.objectives.aevb import Aevb, BetaVae
 from wiseale.runs.run import Run
 
 # Measures of evaluation.json that make up a sandwich, in the order of its fields.

@@ -11,7 +11,7 @@ from torch import Tensor
 from wiseale.divergences import log_aggregate
 from wiseale.likelihoods import LikelihoodSettings
 from wiseale.networks.model import Model
-from wiseale.objectives.terms import Objective, WeightedObjective
+from wiseale.objectives.terms import Objective
 from wiseale.posterior import Posterior
 from wiseale.randomness import standard_normal
 
@@ -106,7 +106,7 @@ def collapse_message(
     """
     if not use.collapsed:
         return None
-    weight = objective.weight_setting if isinstance(objective, WeightedObjective) else None
+    weight = objective.weight_setting
     smaller = f"a smaller {weight} in {spell('objective')}" if weight else "a system with a prior weight below 1"
     fixed_noise = isinstance(getattr(likelihood, "x_sigma", None), float)
     advice = [

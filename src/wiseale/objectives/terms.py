@@ -13,6 +13,7 @@ from wiseale.config import Settings
 from wiseale.errors import ConfigError
 from wiseale.likelihoods import Likelihood
 from wiseale.posterior import Posterior
+from wiseale.priors import StandardNormal
 from wiseale.spaces import Space
 
 Weight = float | Literal["paper", "1/M", "1/N"]
@@ -38,6 +39,15 @@ class Batch:
     z: Tensor
     likelihood: Likelihood
     generator: torch.Generator | None = None
+
+    @property
+    def reconstruction(self) -> Tensor:
+        """−log p(x_i|z_i), (M,), nats."""
+        return -self.likelihood.log_prob(self.x)
+
+    def draw_prior(self) -> Tensor:
+        """As many draws from N(0, I) as there are codes, (M, d_z)."""
+        return StandardNormal(self.z.shape[1]).sample(len(self.z), self.generator).to(self.z)
 
 
 @dataclass(frozen=True)
@@ -107,48 +117,23 @@ class Adversarial(Protocol):
         ...
 
 
-class Objective(Protocol):
-    """A compared system: a frozen dataclass of its hyper-parameters."""
-
-    couples_batch: ClassVar[bool]
-    """Whether the loss of one observation depends on the others (processes must then share their posteriors)."""
-
-    own_prior: ClassVar[bool]
-    """Whether the prior over codes is learned instead of N(0, I): ``build`` then returns an ``OwnPrior`` module."""
-
-    @property
-    def stochastic(self) -> bool:
-        """Whether the encoder is stochastic; otherwise z = mu."""
-        ...
-
-    def build(self, space: Space, latent_dim: int) -> ObjectiveCall:
-        """The callable for the loop: itself, or an ``nn.Module`` with this objective's networks or critic.
-
-        ``space`` is what one row is.
-        """
-        ...
-
-    def effective_weight(self, batch_size: int, n_samples: int) -> float:
-        """The number the prior is multiplied by in a run with these sizes."""
-        ...
-
-    def at_scale(self, batch_size: int, n_samples: int) -> Self:
-        """This objective with a symbolic weight (``"1/M"``, ``"1/N"``) replaced by its number."""
-        ...
-
-
 @dataclass(frozen=True)
-class WeightedObjective(Settings):
-    """Base of the objectives: stateless unless ``build`` is overridden; the prior's weight is one of the settings."""
+class Objective(Settings):
+    """Base of the compared systems: a system's hyper-parameters, which called on a :class:`Batch` return its terms."""
 
     title: ClassVar[str] = ""
     """The name in the literature, for reports; empty: the registered name."""
 
     couples_batch: ClassVar[bool] = False
+    """Whether the loss of one observation depends on the others (processes must then share their posteriors)."""
+
     needs_whole_batch: ClassVar[bool] = False
+
     own_prior: ClassVar[bool] = False
+    """Whether the prior over codes is learned instead of N(0, I): ``build`` then returns an ``OwnPrior`` module."""
+
     weight_setting: ClassVar[str | None] = None
-    """Name of the field that holds the weight; None: the weight is 1."""
+    """Name of the field that holds the prior's weight; None: the weight is 1."""
 
     @property
     def stochastic(self) -> bool:
@@ -156,18 +141,17 @@ class WeightedObjective(Settings):
         return getattr(self, "encoder", "gaussian") == "gaussian"
 
     def build(self, space: Space, latent_dim: int) -> ObjectiveCall:
-        """Itself; objectives with networks of their own return a module instead."""
+        """The callable for the loop: itself, or an ``nn.Module`` with this objective's networks or critic."""
         return self  # type: ignore[return-value]
 
     def effective_weight(self, batch_size: int, n_samples: int) -> float:
         """The number the prior is multiplied by in a run with these sizes."""
-        if self.weight_setting is None:
-            return 1.0
-        return weight_value(getattr(self, self.weight_setting), batch_size, n_samples)
+        weight = getattr(self, self.weight_setting) if self.weight_setting else 1.0
+        return weight_value(weight, batch_size, n_samples)
 
     def at_scale(self, batch_size: int, n_samples: int) -> Self:
-        """The same objective with its weight as a number."""
-        if self.weight_setting is None:
+        """This objective with a symbolic weight (``"1/M"``, ``"1/N"``) replaced by its number."""
+        if not self.weight_setting:
             return self
         return replace(self, **{self.weight_setting: self.effective_weight(batch_size, n_samples)})
 
