@@ -28,9 +28,9 @@ NETWORKS = {
     "conv1d": "wiseale.networks.conv:Conv1d",
     "conv2d": "wiseale.networks.conv:Conv2d",
     "mlp": "wiseale.networks.mlp:Mlp",
-    "paper_celeba": "wiseale.networks.paper_celeba:PaperCeleba",
-    "paper_mnist": "wiseale.networks.paper_mnist:PaperMnist",
-    "paper_sine": "wiseale.networks.paper_sine:PaperSine",
+    "paper_celeba": "wiseale.networks.paper:PaperCeleba",
+    "paper_mnist": "wiseale.networks.paper:PaperMnist",
+    "paper_sine": "wiseale.networks.paper:PaperSine",
 }
 
 LIKELIHOODS = {

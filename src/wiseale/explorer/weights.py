@@ -29,8 +29,8 @@ from wiseale.errors import ConfigError
 from wiseale.likelihoods import MixedOutput
 from wiseale.likelihoods.columns import HIGHEST_LOG_RATE
 from wiseale.models.inference import Codec
+from wiseale.networks.layers import Pointwise, SameConvTranspose
 from wiseale.networks.model import Model
-from wiseale.networks.same_padding import Pointwise, SameConvTranspose
 from wiseale.spaces import MixedSpace
 from wiseale.spaces.columns import COUNTS
 from wiseale.spaces.units import Affine

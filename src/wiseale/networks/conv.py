@@ -12,8 +12,8 @@ from torch import nn
 
 from wiseale.config import setting
 from wiseale.errors import ConfigError
+from wiseale.networks.layers import SameConv, SameConvTranspose, same_size
 from wiseale.networks.model import GenericNetwork
-from wiseale.networks.same_padding import SameConv, SameConvTranspose, same_size
 from wiseale.networks.stack import Stack
 
 

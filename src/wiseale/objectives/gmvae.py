@@ -16,7 +16,7 @@ from torch.nn import functional as F
 from wiseale.config import setting
 from wiseale.divergences import kl_posterior_prior
 from wiseale.networks.mlp import dense
-from wiseale.networks.model import GaussianHead
+from wiseale.networks.model import Head
 from wiseale.objectives.terms import Batch, Objective, ObjectiveCall, Terms
 from wiseale.posterior import LOG_2PI, Posterior
 from wiseale.spaces import Space
@@ -69,7 +69,7 @@ class MixturePrior(nn.Module):
         self.latent_dim = latent_dim
         self.features = space.features()
         self.w_body = nn.Sequential(nn.Flatten(), *dense((math.prod(space.seen_shape), *settings.hidden)))
-        self.w_head = GaussianHead(settings.hidden[-1], settings.w_dim, "softplus", 1e-4)
+        self.w_head = Head(settings.hidden[-1], settings.w_dim, "softplus", 1e-4)
         outputs = 2 * settings.clusters * latent_dim
         self.to_components = nn.Sequential(
             *dense((settings.w_dim, *settings.prior_hidden), nn.Tanh), nn.Linear(settings.prior_hidden[-1], outputs)
