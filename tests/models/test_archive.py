@@ -13,7 +13,7 @@ import pytest
 from tests.cli.commands import run
 
 from wiseale import AutoEncoder, load
-from wiseale.models.archive import embed_archive, list_shards, make_request
+from wiseale.models.files import embed_archive, list_shards, make_request
 from wiseale.platform.locks import reserved
 from wiseale.processes.engines import local_engine
 

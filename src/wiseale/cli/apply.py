@@ -13,7 +13,7 @@ from wiseale.cli.options import DATA, MODEL, F, cluster_option, spelled_as_optio
 from wiseale.errors import ConfigError, counted
 
 if TYPE_CHECKING:
-    from wiseale.models.archive import Request
+    from wiseale.models.files import Request
 
 _MODEL = click.argument("model", type=MODEL)
 _UNSEEN = click.option(
@@ -70,8 +70,7 @@ def embed(
     """
     from wiseale.cli.progress import loading_bar
     from wiseale.data.stream import open_rows
-    from wiseale.models.archive import is_pattern, make_request
-    from wiseale.models.files import embed, refuse_overwriting
+    from wiseale.models.files import embed, is_pattern, make_request, refuse_overwriting
     from wiseale.models.inference import open_codec
 
     data = _read_alike(data, model)
@@ -105,7 +104,7 @@ def _archive(
     from contextlib import nullcontext
 
     from wiseale.cli.progress import loading_bar
-    from wiseale.models.archive import embed_archive, keep_request, list_shards
+    from wiseale.models.files import embed_archive, keep_request, list_shards
     from wiseale.platform.locks import reserved
     from wiseale.processes.engines import open_engine
 

@@ -18,13 +18,19 @@ from wiseale import config
 from wiseale.data.dataset import Array
 from wiseale.data.defaults import HELD_OUT
 from wiseale.errors import CollapseWarning, IgnoredColumnsWarning
-from wiseale.estimator.checks import ChecksInput
 from wiseale.estimator.exploring import explore
-from wiseale.estimator.fit import fit_array
-from wiseale.estimator.inputs import InvalidInputError, Standardize, as_seed, as_value_error, from_torch, scores
-from wiseale.estimator.notebook import history_svg
-from wiseale.estimator.tables import ignored_message, positions
-from wiseale.models.imputation import draw, impute
+from wiseale.estimator.fit import fit_array, history_svg
+from wiseale.estimator.inputs import (
+    ChecksInput,
+    InvalidInputError,
+    Standardize,
+    as_seed,
+    as_value_error,
+    from_torch,
+    ignored_message,
+    positions,
+    scores,
+)
 from wiseale.models.inference import Codec, Numbers
 from wiseale.models.model_file import refuse_to_replace, save_model
 from wiseale.spaces import TableSpace
@@ -132,11 +138,11 @@ class AutoEncoder(ChecksInput, ClassNamePrefixFeaturesOutMixin, TransformerMixin
                 cells=space,
                 verbose=self.verbose,
             )
-        self._adopt(Codec(fitted.model, fitted.model_config), fitted.summary)
+        self._adopt(fitted.codec, fitted.summary)
         self.history_ = fitted.history
         self.n_epochs_ = len(fitted.history)
         self.best_epoch_: int | None = fitted.best_epoch
-        self.seed_ = fitted.settings.seed
+        self.seed_ = fitted.seed
         if space is not None and (message := ignored_message(space.ignored)):
             warnings.warn(message, IgnoredColumnsWarning, stacklevel=2)
         if fitted.collapse:
@@ -183,17 +189,15 @@ class AutoEncoder(ChecksInput, ClassNamePrefixFeaturesOutMixin, TransformerMixin
             if x.ndim != 2:
                 raise InvalidInputError("impute fills tables, and X holds signals or images")
             if n_draws is None:
-                return self._filled(
-                    X, self._by_blocks(x, lambda block: impute(self._codec, block), np.dtype(np.float64))
-                )
-            if n_draws < 1 or not self._codec.space.missing:
-                raise InvalidInputError(
-                    f"n_draws must be at least 1, got {n_draws}"
-                    if n_draws < 1
-                    else "n_draws needs a model fitted on rows with missing cells: leave it out"
-                )
+                return self._filled(X, self._by_blocks(x, self._codec.impute, np.dtype(np.float64)))
+            if n_draws < 1:
+                raise InvalidInputError(f"n_draws must be at least 1, got {n_draws}")
+            if not self._codec.space.missing:
+                raise InvalidInputError("n_draws needs a model fitted on rows with missing cells: leave it out")
             seed = self.seed_ if random_state is None else as_seed(random_state)
-            parts = [draw(self._codec, x[part], n_draws, seed, part.start) for part in self._codec.blocks(len(x))]
+            parts = [
+                self._codec.draw_missing(x[part], n_draws, seed, part.start) for part in self._codec.blocks(len(x))
+            ]
             return [self._filled(X, np.concatenate(blocks)) for blocks in zip(*parts, strict=True)]
 
     def _filled(self, X: Any, cells: Array) -> Any:
@@ -284,7 +288,7 @@ class AutoEncoder(ChecksInput, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         Returns ``hf://owner/name@commit``, from which :func:`wiseale.load` loads exactly this model. Without a
         ``token`` the one of ``hf auth login`` is used.
         """
-        from wiseale.models.hub import push
+        from wiseale.models.places import push
 
         check_is_fitted(self)
         codec = self._codec
