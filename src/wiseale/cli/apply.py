@@ -122,13 +122,13 @@ def _archive(
         open_engine(cluster, 1) as engine,
         loading_bar("embedding files") as progress,
     ):
-        result = embed_archive(shards, request, engine, progress)
-    for shard, reason in result.failures:
+        before = sum(shard.done for shard in shards)
+        rows, failures = embed_archive(shards, request, engine, progress)
+    for shard, reason in failures:
         print(f"{shard.data} failed: {reason}")
-    here = len(shards) - result.before - len(result.failures)
-    done = f"{here} of {counted(len(shards), 'file')}, {counted(result.rows, 'row')}"
-    print(f"{done}: {out} ({result.before} were there before)")
-    return 1 if result.failures else 0
+    done = f"{len(shards) - before - len(failures)} of {counted(len(shards), 'file')}, {counted(rows, 'row')}"
+    print(f"{done}: {out} ({before} were there before)")
+    return 1 if failures else 0
 
 
 @click.command()

@@ -128,16 +128,11 @@ class AutoEncoder(ChecksInput, ClassNamePrefixFeaturesOutMixin, TransformerMixin
     def fit(self, X: Any, y: object = None) -> Self:
         """Train on X; y is not used."""
         with as_value_error():
-            asked = self._asked()
+            settings = self._settings()
             x, space = self._learned(X)
-            fitted = fit_array(
-                x,
-                asked,
-                standardize=config.convert("standardize", self.standardize, Standardize),
-                columns=self._names if x.ndim == 2 else (),
-                cells=space,
-                verbose=self.verbose,
-            )
+            standardize = config.convert("standardize", self.standardize, Standardize)
+            columns = self._names if x.ndim == 2 else ()
+            fitted = fit_array(x, settings, standardize=standardize, columns=columns, cells=space, verbose=self.verbose)
         self._adopt(fitted.codec, fitted.summary)
         self.history_ = fitted.history
         self.n_epochs_ = len(fitted.history)
@@ -161,8 +156,7 @@ class AutoEncoder(ChecksInput, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
         def both(block: Array) -> Numbers:
             codes = self._codec.encode(block)
-            assert codes.sigma is not None
-            return np.stack([codes.mu, codes.sigma], axis=1)
+            return np.stack([codes.mu, np.asarray(codes.sigma)], axis=1)
 
         stacked = self._by_blocks(x, both)
         return stacked[:, 0], stacked[:, 1]
@@ -222,13 +216,7 @@ class AutoEncoder(ChecksInput, ClassNamePrefixFeaturesOutMixin, TransformerMixin
             known = isinstance(space, TableSpace) and space.named  # not where it was fitted on an array
             names = space.names if known or not library_of(X) else frame_names(X)
             return cell_frame(X, names, self._by_blocks(x, self._codec.cell_errors))
-
-        def errors(block: Array) -> Numbers:
-            error = self._codec.encode(block, error=True).error
-            assert error is not None
-            return error
-
-        return self._by_blocks(x, errors)
+        return self._by_blocks(x, lambda block: np.asarray(self._codec.encode(block, error=True).error))
 
     @available_if(scores)  # type: ignore[untyped-decorator]
     def score_samples(self, X: Any) -> Numbers:
@@ -314,11 +302,10 @@ class AutoEncoder(ChecksInput, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         return tags
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
-        shown = str(super().__repr__(N_CHAR_MAX))
+        text = str(super().__repr__(N_CHAR_MAX))
         if not self.__sklearn_is_fitted__():
-            return shown
-        used = f"{self.objective_}, {self.network_}, {self.likelihood_}"
-        return f"{shown}\n# fitted on {self._summary}\n# used: {used}"
+            return text
+        return f"{text}\n# fitted on {self._summary}\n# used: {self.objective_}, {self.network_}, {self.likelihood_}"
 
     def _html_repr(self) -> str:
         """scikit-learn's diagram, for a fitted estimator with the curves of its terms."""

@@ -226,7 +226,7 @@ class ChecksInput:
     x_shape_: tuple[int, ...]
     _codec: Codec
 
-    def _asked(self) -> TrainConfig:
+    def _settings(self) -> TrainConfig:
         """The parameters as the command line's settings, checked by the same rules."""
         defaults = type(self)().get_params(deep=False)
         given: dict[str, Any] = {"seed": as_seed(self.random_state)}

@@ -35,30 +35,20 @@ def load(path: str | os.PathLike[str], sha256: str | None = None) -> AutoEncoder
     """A model as a fitted :class:`~wiseale.estimator.estimator.AutoEncoder`: of a directory or run, the zoo or the Hub.
 
     ``path`` is a directory, ``"zoo:NAME"`` (`wiseale zoo` lists them), or ``"hf://owner/name@revision"`` on the Hugging
-    Face Hub (extra ``[hub]``); give a commit as the revision, or ``sha256``, for a model that cannot change.
+    Face Hub (extra ``[hub]``). Loading runs no code from it. A model that others may replace is pinned by a commit as
+    the revision, or by ``sha256``, the digest of its ``manifest.json`` (``sha256sum model/manifest.json``).
 
-    Loading runs no code from the directory; ``sha256`` pins a model that others may replace: it is the digest of the
-    model's ``manifest.json`` (``sha256sum model/manifest.json``).
-
-    Its parameters are those it was trained with, as far as they are known, so that a clone trains alike. A model
-    directory knows what the model is made of: ``objective``, ``latent_dim``, ``network``, ``likelihood``,
-    ``standardize``, ``column_kinds`` (of all columns, said or guessed) and ``unseen``. It does not know how the model
-    was trained: the other parameters are the defaults, ``history_`` is empty, ``best_epoch_`` None and ``seed_`` 0. A
-    run directory also knows that, but for settings that AutoEncoder does not have, such as ``--lr-schedule``.
+    Its parameters are those it was trained with, as far as they are known, so that a clone trains alike: of a model
+    directory what the model is made of (``column_kinds`` of all columns, said or guessed), and the others are the
+    defaults, ``history_`` is empty, ``best_epoch_`` None and ``seed_`` 0; of a run directory all that AutoEncoder has.
     ``feature_names_in_`` names the columns that are learned from first, then those that are not.
     """
     directory = locate(path)
     place = f"{os.fspath(path).partition('@')[0]}@{directory.name}" if os.fspath(path).startswith(HUB) else path
     codec = open_codec(directory, sha256)
     model_config = codec.model_config
-    estimator = AutoEncoder(
-        model_config.objective,
-        model_config.latent_dim,
-        network=model_config.network,
-        likelihood=model_config.likelihood,
-    )
-    space = codec.space
-    estimator.set_params(standardize=space.scaling)
+    space, parts = codec.space, {"network": model_config.network, "likelihood": model_config.likelihood}
+    estimator = AutoEncoder(model_config.objective, model_config.latent_dim, **parts, standardize=space.scaling)
     estimator._adopt(codec, f"rows of shape {space.x_shape}, read from {place}")
     estimator.n_features_in_ = space.x_shape[0]
     if isinstance(space, TableSpace):
@@ -93,13 +83,13 @@ def _of_columns(space: TableSpace, likelihood: str) -> dict[str, Any]:
 def _of_training(run: Run) -> dict[str, Any]:
     """How a run was trained, as parameters; its length is ``"auto"`` where it is the one that would be chosen."""
     settings, facts = run.settings, run.facts
-    parameters = AutoEncoder().get_params()
-    names = [name for name in TRAINING if name in parameters and name not in (*SPECS, "latent_dim", "device")]
-    known = {name: getattr(settings, name) for name in names} | {"random_state": settings.seed}
-    chosen = choose_length(None, "auto", facts.steps_per_epoch, watched=facts.n_held_out > 0)
-    if Length(settings.max_epochs, settings.patience, settings.watch_every) == chosen:
-        known |= {"max_epochs": "auto", "patience": "auto"}
-    return known | {"missing": parse_spec(f":{split_path(settings.data)[1]}")[1].get("missing", "learn")}
+    known = AutoEncoder().get_params()
+    names = [name for name in TRAINING if name in known and name not in (*SPECS, "latent_dim", "device")]
+    parameters = {name: getattr(settings, name) for name in names} | {"random_state": settings.seed}
+    length = choose_length(None, "auto", facts.steps_per_epoch, watched=facts.n_held_out > 0)
+    if Length(settings.max_epochs, settings.patience, settings.watch_every) == length:
+        parameters |= {"max_epochs": "auto", "patience": "auto"}
+    return parameters | {"missing": parse_spec(f":{split_path(settings.data)[1]}")[1].get("missing", "learn")}
 
 
 class Embedder:
@@ -190,7 +180,8 @@ class Embedder:
         space = self._estimator._codec.space
         if not space.names:
             raise InvalidInputError("the model takes rows without column names: say which column holds them, column=…")
-        missing = [name for name in space.names if name not in _names(batch, library)]
+        names = frame_names(batch) if library else tuple(batch)
+        missing = [name for name in space.names if name not in names]
         if missing:
             raise InvalidInputError(f'the batch has no column "{missing[0]}", which the model was trained on')
         if library:
@@ -205,13 +196,9 @@ def _loaded(model: str, sha256: str | None, digest: str) -> AutoEncoder:
     return load(model, sha256)
 
 
-def _names(batch: Any, library: str) -> Sequence[str]:
-    return frame_names(batch) if library else list(batch)
-
-
 def _observations(batch: Any, library: str, column: str) -> Array:
     """Whole observations of one column, (n, ...)."""
-    if column not in _names(batch, library):
+    if column not in (frame_names(batch) if library else batch):
         raise InvalidInputError(f'the batch has no column "{column}"')
     values = batch[column]
     if library:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import glob
+import itertools
 import os
 import re
 import time
@@ -35,6 +36,7 @@ from wiseale.spaces.columns import Unseen
 Progress = Callable[[int, int | None], None]
 
 _CODES = np.dtype(np.float32)  # the network's own precision
+_STOP_SECONDS = 0.5
 
 
 def embed(
@@ -90,13 +92,8 @@ def open_codes(codec: Codec, spec: str) -> RowStream:
 
 def decode(codec: Codec, rows: RowStream, out: Path, *, progress: Progress) -> int:
     """Write E[x|z] of codes in the user's units; the number of rows."""
-
-    def decoded() -> Iterable[Array]:
-        for block in rows.blocks():
-            for part in codec.blocks(len(block)):
-                yield codec.decode(block[part])
-
-    return _write_x(codec, decoded(), out, rows.n, progress)
+    blocks = (codec.decode(block[part]) for block in rows.blocks() for part in codec.blocks(len(block)))
+    return _write_x(codec, blocks, out, rows.n, progress)
 
 
 def sample(codec: Codec, n: int, out: Path, *, seed: int = 0, noise: bool = False, progress: Progress) -> int:
@@ -162,7 +159,7 @@ def _objects(values: Sequence[Any]) -> npt.NDArray[np.object_]:
 
 
 def code_names(latent_dim: int) -> tuple[str, ...]:
-    """The names of the code columns in a table: z1, z2, ..., one for each dimension, as in figures and the explorer."""
+    """The names of the code columns in a table: z1, z2, ..., as in figures and the explorer."""
     return tuple(f"z{k}" for k in range(1, latent_dim + 1))
 
 
@@ -176,10 +173,6 @@ def refuse_overwriting(out: Path, data: str) -> None:
     source = split_path(data)[0]
     if out.exists() and source.exists() and out.samefile(source):
         raise DataError(f"{out} is the file to be read: choose another name for the output")
-
-
-_REQUEST = "archive.json"
-_STOP_SECONDS = 0.5
 
 
 @dataclass(frozen=True)
@@ -206,15 +199,6 @@ class Request:
     unseen: Unseen | None = None
 
 
-@dataclass(frozen=True)
-class Archive:
-    """What has come of an archive: rows written by this call, files finished before it, and files that failed."""
-
-    rows: int
-    before: int
-    failures: Sequence[tuple[Shard, str]]
-
-
 def is_pattern(spec: str) -> bool:
     """Whether a spec names several files: it has wildcards, and is not the name of a file that has them."""
     path = split_path(spec)[0]
@@ -228,24 +212,20 @@ def list_shards(spec: str, out: Path, suffix: str | None = None) -> list[Shard]:
     files, those of others ``.npy``, unless a suffix is given.
     """
     pattern, settings = split_path(spec)
-    found = sorted(Path(name) for name in glob.glob(str(pattern), recursive=True) if os.path.isfile(name))
-    if not found:
+    paths = sorted(Path(name) for name in glob.glob(str(pattern), recursive=True) if os.path.isfile(name))
+    if not paths:
         raise DataError(f"no file matches {spec}: check the pattern, in quotes")
-    fixed = pattern.parts[:-1]
-    magic = next((i for i, part in enumerate(fixed) if glob.has_magic(part)), len(fixed))
-    root = Path(*fixed[:magic])
-    shards = []
-    for path in found:
+    root = Path(*itertools.takewhile(lambda part: not glob.has_magic(part), pattern.parts[:-1]))
+    shards: dict[Path, Shard] = {}
+    for path in paths:
         ending = suffix or (".parquet" if path.suffix.lower() == ".parquet" else ".npy")
         place = out.absolute() / path.relative_to(root).with_suffix(ending)
-        shards.append(Shard(f"{path}:{settings}" if settings else str(path), place))
-    names: dict[Path, Shard] = {}
-    for shard in shards:
-        if (other := names.setdefault(shard.out, shard)) is not shard:
-            raise DataError(f"{other.data} and {shard.data} would both be written to {shard.out}: name one kind")
-        if shard.out == split_path(shard.data)[0]:
-            raise DataError(f"{shard.out} is a file to be read: choose another folder for the output")
-    return shards
+        shard = Shard(f"{path}:{settings}" if settings else str(path), place)
+        if (other := shards.setdefault(place, shard)) is not shard:
+            raise DataError(f"{other.data} and {shard.data} would both be written to {place}: name one kind")
+        if place == path:
+            raise DataError(f"{place} is a file to be read: choose another folder for the output")
+    return list(shards.values())
 
 
 def make_request(model: Path, *, sigma: bool, error: bool, unseen: Unseen | None) -> Request:
@@ -255,7 +235,7 @@ def make_request(model: Path, *, sigma: bool, error: bool, unseen: Unseen | None
 
 def keep_request(request: Request, out: Path) -> None:
     """Write what the folder holds; one that holds codes of another model, or other columns, is refused."""
-    path = out / _REQUEST
+    path = out / "archive.json"
     if path.exists():
         try:
             before = record(Request, parse_table(read_text(path)))
@@ -271,52 +251,45 @@ def keep_request(request: Request, out: Path) -> None:
 
 def embed_archive(
     shards: Sequence[Shard], request: Request, engine: Engine, progress: Callable[[int, int], None]
-) -> Archive:
-    """Write the codes of every shard that has none; one process at a time may do so for a shard.
+) -> tuple[int, list[tuple[Shard, str]]]:
+    """Write the codes of every shard that has none: the number of rows, and the shards that failed with their reasons.
 
-    A shard that cannot be read does not stop the others. Interrupted, those under way are given up, and done by a later
-    call. ``progress`` is told the number of shards done, and of all.
+    One process at a time may do so for a shard. A shard that cannot be read does not stop the others. Interrupted,
+    those under way are given up, and done by a later call. ``progress`` gets the number of shards done, and of all.
     """
-    before = sum(shard.done for shard in shards)
     for folder in {shard.out.parent for shard in shards}:
         folder.mkdir(parents=True, exist_ok=True)
-    ended = run_all(
-        shards,
-        functools.partial(embed_shard, request=request),
-        engine,
-        lambda ended, running: progress(len(ended), len(shards)),
-    )
+    work = functools.partial(_embed_shard, request=request)
+    ended = run_all(shards, work, engine, lambda ended, running: progress(len(ended), len(shards)))
     failures = [(shard, ending.reason) for shard, ending in ended.items() if ending.state != "done"]
-    return Archive(sum(ending.rows for ending in ended.values()), before, failures)
+    return sum(ending.rows for ending in ended.values()), failures
 
 
-def embed_shard(shard: Shard, stop: Stop, request: Request) -> Ending:
+def _embed_shard(shard: Shard, stop: Stop, request: Request) -> Ending:
     """Write the codes of one shard."""
+    checked = time.monotonic()
+
+    def end_if_stopped(done: int, total: int | None) -> None:
+        nonlocal checked
+        if time.monotonic() - checked > _STOP_SECONDS:
+            checked = time.monotonic()
+            if stop.is_set():
+                raise _StoppedError
+
     try:
         if not shard.out.parent.is_dir():
             raise DataError(f"no folder {shard.out.parent} here: -o must be on a file system that all workers share")
         if stop.is_set():
             return Ending("stopped", "stopped")
         clear_leftovers(shard.out.parent, f".{shard.out.name}.")  # of a writer that was killed
-        return Ending("done", rows=_embed(shard, request, stop))
+        codec = _load(request.model, request.model_sha256)
+        rows = open_rows(shard.data, space=codec.space, unseen=request.unseen)
+        n = embed(codec, rows, shard.out, sigma=request.sigma, error=request.error, progress=end_if_stopped)
+        return Ending("done", rows=n)
     except _StoppedError:
         return Ending("stopped", "stopped")
     except (WiseAleError, OSError) as error:
         return Ending("failed", str(error))
-
-
-def _embed(shard: Shard, request: Request, stop: Stop) -> int:
-    codec = _load(request.model, request.model_sha256)
-    rows = open_rows(shard.data, space=codec.space, unseen=request.unseen)
-    asked = [time.monotonic()]
-
-    def end_if_stopped(done: int, total: int | None) -> None:
-        if time.monotonic() - asked[0] > _STOP_SECONDS:
-            asked[0] = time.monotonic()
-            if stop.is_set():
-                raise _StoppedError
-
-    return embed(codec, rows, shard.out, sigma=request.sigma, error=request.error, progress=end_if_stopped)
 
 
 @functools.lru_cache(maxsize=2)

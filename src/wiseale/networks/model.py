@@ -138,15 +138,9 @@ def _without_autocast(device: torch.device) -> AbstractContextManager[object]:
 class Model(nn.Module):
     """Encoder, decoder and likelihood of the rows of a space; x is in the network's units, see :attr:`units`.
 
-    Without ``stochastic`` the encoder returns codes alone: a posterior without sigma.
-
-    Attributes:
-        space: what one row is.
-        linear: the linear path beside the network, if it has one.
-        likelihood: makes the likelihood from the decoder's output, with what is learned of the noise.
-        features: what the encoder sees of x.
-        units: converts the user's units to the network's and back.
-        prior: the objective's own prior over codes, in trained models; None where the prior is N(0, I).
+    Without ``stochastic`` the encoder returns codes alone: a posterior without sigma. ``linear`` is the linear path
+    beside the network, if it has one; ``features`` is what the encoder sees of x; ``prior`` the objective's own prior
+    over codes, in trained models, None where it is N(0, I).
     """
 
     def __init__(

@@ -21,17 +21,10 @@ Weight = float | Literal["paper", "1/M", "1/N"]
 
 @dataclass(frozen=True)
 class Batch:
-    """A batch of M observations on its way through the auto-encoder.
+    """M observations x, ``(M, *x_shape)``, their posteriors, a code z (M, d_z) drawn from each, and p(x|z) there.
 
-    Attributes:
-        x: the observations, (M, *x_shape).
-        posterior: q(z|x) of each.
-        z: a code drawn from each posterior, (M, d_z).
-        likelihood: p(x|z) at each code.
-        generator: the source of every further random draw.
-
-    Where processes share a batch, x and likelihood are this process's rows and posterior and z those of all (see
-    ``ObjectiveCall``).
+    ``generator`` is the source of every further random draw. Where processes share a batch, x and likelihood are this
+    process's rows and posterior and z those of all (see ``ObjectiveCall``).
     """
 
     x: Tensor
@@ -52,15 +45,10 @@ class Batch:
 
 @dataclass(frozen=True)
 class Terms:
-    """The terms of a loss, kept apart, in nats per observation.
+    """The terms of a loss, kept apart, in nats per observation: −log p(x_i|z_i), (M,), and the prior term, ().
 
-    Attributes:
-        reconstruction: −log p(x_i|z_i), (M,).
-        prior: the objective's prior term, a divergence from the prior, ().
-        weight: factor of the prior term in the loss.
-        details: further terms by name, logged but not added to the loss.
-        elbo: the evidence lower bound of the batch, mean over observations, (); None: it follows from the
-            reconstruction and the KL between each posterior and N(0, I).
+    ``details`` are further terms by name, logged but not added to the loss. ``elbo`` is the evidence lower bound, mean
+    over observations, (); None: it follows from the reconstruction and the KL between each posterior and N(0, I).
     """
 
     reconstruction: Tensor
@@ -106,15 +94,12 @@ class Adversarial(Protocol):
 
     def critic_parameters(self) -> Iterable[nn.Parameter]:
         """The parameters of the second optimiser; the first does not change them."""
-        ...
 
     def critic_loss(self, z: Tensor, generator: torch.Generator) -> Tensor:
         """The loss of the critic for codes (M, d_z) without gradient, ()."""
-        ...
 
     def encoder_loss(self, z: Tensor, generator: torch.Generator) -> Tensor:
         """The loss of the encoder's own step for codes (M, d_z) with gradient, ()."""
-        ...
 
 
 @dataclass(frozen=True)
