@@ -75,7 +75,9 @@ class KeptCodes:
     def write(self, folder: Path) -> None:
         """Write the file."""
         codes = {"mu": self.codes.mu, "sigma": self.codes.sigma, "error": self.codes.error}
-        arrays = {name: values.astype(np.float32) for name, values in codes.items() if values is not None}
+        arrays: dict[str, Array] = {
+            name: values.astype(np.float32) for name, values in codes.items() if values is not None
+        }
         arrays |= {"numbers": self.numbers, **{f"label.{name}": values for name, values in self.labels.items()}}
         write_tensors(folder / CODES, {name: torch.from_numpy(np.array(values)) for name, values in arrays.items()})
 
