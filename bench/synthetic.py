@@ -29,7 +29,7 @@ from bench.kept_rows import append_row, read_rows
 from bench.mixed_tables import TABLES
 from bench.table import RESULTS, Table, keep
 from wiseale import AutoEncoder
-from wiseale.estimator.inputs import learn_frame
+from wiseale.estimator.fit import learn_frame
 
 NAMES = ("penguins", "cars")
 TIMES = 10

@@ -19,7 +19,7 @@ from wiseale.data.dataset import Array
 from wiseale.data.defaults import HELD_OUT
 from wiseale.errors import CollapseWarning, IgnoredColumnsWarning
 from wiseale.estimator.exploring import explore
-from wiseale.estimator.fit import fit_array, history_svg
+from wiseale.estimator.fit import fit_array, history_svg, ignored_message
 from wiseale.estimator.inputs import (
     ChecksInput,
     InvalidInputError,
@@ -27,12 +27,12 @@ from wiseale.estimator.inputs import (
     as_seed,
     as_value_error,
     from_torch,
-    ignored_message,
     positions,
     scores,
 )
 from wiseale.models.inference import Codec, Numbers
 from wiseale.models.model_file import refuse_to_replace, save_model
+from wiseale.models.places import push
 from wiseale.spaces import TableSpace
 from wiseale.spaces.frames import cell_frame, frame_names, library_of, write_filled
 
@@ -168,8 +168,8 @@ class AutoEncoder(ChecksInput, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         """
         check_is_fitted(self)
         z = check_array(from_torch(Z), dtype=[np.float64, np.float32], input_name="Z", estimator=self)
-        if z.shape[1] != self._codec.model.latent_dim:
-            raise ValueError(f"Z has {z.shape[1]} columns, but the codes have {self._codec.model.latent_dim}")
+        if z.shape[1] != (latent_dim := self._codec.model.latent_dim):
+            raise ValueError(f"Z has {z.shape[1]} columns, but the codes have {latent_dim}")
         return self._codec.space.write(self._by_blocks(z, self._codec.decode), like=Z)
 
     def impute(self, X: Any, n_draws: int | None = None, *, random_state: Any = None) -> Any:
@@ -182,16 +182,15 @@ class AutoEncoder(ChecksInput, ClassNamePrefixFeaturesOutMixin, TransformerMixin
             x = self._cells(X, missing=True)
             if x.ndim != 2:
                 raise InvalidInputError("impute fills tables, and X holds signals or images")
+            codec = self._codec
             if n_draws is None:
-                return self._filled(X, self._by_blocks(x, self._codec.impute, np.dtype(np.float64)))
+                return self._filled(X, self._by_blocks(x, codec.impute, np.dtype(np.float64)))
             if n_draws < 1:
                 raise InvalidInputError(f"n_draws must be at least 1, got {n_draws}")
-            if not self._codec.space.missing:
+            if not codec.space.missing:
                 raise InvalidInputError("n_draws needs a model fitted on rows with missing cells: leave it out")
             seed = self.seed_ if random_state is None else as_seed(random_state)
-            parts = [
-                self._codec.draw_missing(x[part], n_draws, seed, part.start) for part in self._codec.blocks(len(x))
-            ]
+            parts = [codec.draw_missing(x[part], n_draws, seed, part.start) for part in self._codec.blocks(len(x))]
             return [self._filled(X, np.concatenate(blocks)) for blocks in zip(*parts, strict=True)]
 
     def _filled(self, X: Any, cells: Array) -> Any:
@@ -276,8 +275,6 @@ class AutoEncoder(ChecksInput, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         Returns ``hf://owner/name@commit``, from which :func:`wiseale.load` loads exactly this model. Without a
         ``token`` the one of ``hf auth login`` is used.
         """
-        from wiseale.models.places import push
-
         check_is_fitted(self)
         codec = self._codec
         return push(repo, codec.model, codec.model_config, private=private, message=message, token=token)
@@ -320,7 +317,6 @@ class AutoEncoder(ChecksInput, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         """Be fitted with this model."""
         self._codec = codec
         self._summary = summary
-        self.objective_ = codec.model_config.objective
-        self.network_ = codec.model_config.network
-        self.likelihood_ = codec.model_config.likelihood
+        used = codec.model_config
+        self.objective_, self.network_, self.likelihood_ = used.objective, used.network, used.likelihood
         self.x_shape_ = codec.space.x_shape

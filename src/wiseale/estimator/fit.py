@@ -1,15 +1,18 @@
-"""From an array to a trained model, without a file: what suits the data is chosen, then the one loop runs."""
+"""From a frame or an array to a trained model, without a file: what suits the data is chosen, then the loop runs."""
 
 from __future__ import annotations
 
 import importlib.util
+import json
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal
 
+import numpy as np
 import torch
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -18,10 +21,17 @@ from wiseale.config import TrainConfig
 from wiseale.data.arrays import observations
 from wiseale.data.dataset import Array
 from wiseale.data.defaults import describe, make_dataset, suit
+from wiseale.data.tables.blocks import gather
+from wiseale.data.tables.columns import Selection
+from wiseale.data.tables.frames import raw_blocks, select_all
+from wiseale.data.tables.kinds import AS_SAID, ROW_NUMBERS, choose_counts, parse_kinds
+from wiseale.data.tables.mixed import encoded, learn_space
 from wiseale.models.collapse import collapse_message
 from wiseale.models.inference import Codec
 from wiseale.runs.notebook import TERMS, Curves, curves_svg
-from wiseale.spaces import Scaling, TableSpace
+from wiseale.spaces import Column, NumbersSpace, Scaling, TableSpace
+from wiseale.spaces.columns import Unseen, list_ignored
+from wiseale.spaces.frames import library_of
 from wiseale.training.learner import Learner
 from wiseale.training.loop import fit
 from wiseale.training.plan import resolve
@@ -29,7 +39,61 @@ from wiseale.training.records import EpochRecord
 from wiseale.training.setup import Work
 from wiseale.training.threads import torch_threads
 
+_SAID = 5  # columns that a message says kinds of
+
 Show = Callable[[EpochRecord], None]
+
+
+def learn_frame(
+    X: Any, column_kinds: Mapping[str, str] | str | None = None, missing: str = "learn", unseen: Unseen = "error"
+) -> tuple[TableSpace, Array | None]:
+    """The space of a data frame's rows, and their cells; None for numbers alone, which are learned as they are."""
+    library = library_of(X)
+    kinds = parse_kinds(column_kinds or {})
+    learned = learn_space(
+        select_all(X), partial(raw_blocks, X), kinds, "error" if missing == "error" else "learn", unseen
+    )
+    if learned.space is None:
+        columns = _columns_of_numbers(learned.chosen, X)
+        return NumbersSpace((len(columns),), columns=columns, ignored=learned.ignored, frame=library), None
+    x, _ = gather(learned.chosen, encoded(learned.space, learned.chosen, partial(raw_blocks, X)), missing=True)
+    return replace(choose_counts(learned.space, x), frame=library), x
+
+
+def _columns_of_numbers(selection: Selection, X: Any) -> tuple[Column, ...]:
+    """The columns of a frame of numbers, with their types."""
+    (block,) = raw_blocks(X, selection)
+    columns = []
+    for i, raw in zip(selection.features, block.columns, strict=True):
+        if raw.boolean:
+            columns.append(Column(selection.names[i], "binary", (False, True), dtype=raw.dtype))
+            continue
+        is_whole = bool((raw.values == np.floor(raw.values)).all())
+        whole = is_whole and not raw.dtype.lower().startswith(("float", "double"))
+        columns.append(Column(selection.names[i], "number", whole=whole, dtype=raw.dtype))
+    return tuple(columns)
+
+
+def ignored_message(ignored: tuple[tuple[str, str], ...]) -> str:
+    """Which columns are not learned from, why and what to do, in one line; empty where the user said so of all."""
+    ignored = tuple((name, reason) for name, reason in ignored if reason not in (AS_SAID, "a label"))
+    if not ignored:
+        return ""
+    name, reason = ignored[0]
+    as_it_is = reason not in ("dates", "durations")
+    kind = "number" if reason.startswith(ROW_NUMBERS) else "category"
+    keep = f"say {said_in_python({name: kind})}" if as_it_is else f'turn "{name}" into numbers'
+    columns, one, them = ("column", "it", "it") if len(ignored) == 1 else ("columns", "one", "them")
+    ignore = said_in_python({name: "ignore" for name, _ in ignored[:_SAID]}) + " …" * (len(ignored) > _SAID)
+    return (
+        f"{columns} not learned from: {list_ignored(ignored)}; to learn from {one}, {keep}; "
+        f"to leave {them} out without this warning, say {ignore}"
+    )
+
+
+def said_in_python(kinds: Mapping[str, str]) -> str:
+    """Columns and their kinds as an argument: ``column_kinds={"id": "ignore"}``."""
+    return f"column_kinds={json.dumps(dict(kinds), ensure_ascii=False)}"
 
 
 def history_svg(history: Sequence[Mapping[str, Any]]) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import fields, replace
+from dataclasses import fields
 from functools import partial
 from typing import Any, Literal
 
@@ -25,15 +25,15 @@ from wiseale.data.finite import row_blocks
 from wiseale.data.tables.blocks import gather
 from wiseale.data.tables.columns import Selection
 from wiseale.data.tables.frames import raw_blocks, select_all
-from wiseale.data.tables.kinds import AS_SAID, ROW_NUMBERS, choose_counts, parse_kinds
 from wiseale.data.tables.matrix import has_missing, learn_matrix
-from wiseale.data.tables.mixed import encoded, learn_space
+from wiseale.data.tables.mixed import encoded
 from wiseale.errors import ConfigError, DataError
+from wiseale.estimator.fit import learn_frame, said_in_python
 from wiseale.models.inference import Codec, Numbers, has_elbo
 from wiseale.objectives import make_objective
 from wiseale.registry import did_you_mean
-from wiseale.spaces import Column, NumbersSpace, TableSpace
-from wiseale.spaces.columns import KindError, Unseen, list_ignored
+from wiseale.spaces import TableSpace
+from wiseale.spaces.columns import KindError, Unseen
 from wiseale.spaces.frames import frame_names, library_of, pick
 from wiseale.training.threads import is_small_step, torch_threads
 
@@ -46,7 +46,6 @@ TRAINING = (*(name for name in SCIENCE if name not in ("data", "columns", "missi
 """Settings of training that may be parameters of an estimator; those of the data are its own."""
 
 _READ_BY = {".parquet": "pandas.read_parquet", ".npy": "numpy.load", ".npz": "numpy.load", ".tsv": "pandas.read_table"}
-_SAID = 5  # columns that a message says kinds of
 _REFUSED = "fill it, or say missing='learn' and fit on rows that have missing cells"
 _NONE_SEEN = "the model was fitted on rows without any: fit it on rows that have some, or fill it first"
 _IN_TABLES = "fill it first: missing cells are learned in tables, not in signals or images"
@@ -133,58 +132,6 @@ def scores(estimator: Any) -> bool:
         return has_elbo(make_objective(as_spec("objective", estimator.objective)))
     except (ConfigError, TypeError):
         return True
-
-
-def learn_frame(
-    X: Any, column_kinds: Mapping[str, str] | str | None = None, missing: str = "learn", unseen: Unseen = "error"
-) -> tuple[TableSpace, Array | None]:
-    """The space of a data frame's rows, and their cells; None for numbers alone, which are learned as they are."""
-    library = library_of(X)
-    kinds = parse_kinds(column_kinds or {})
-    learned = learn_space(
-        select_all(X), partial(raw_blocks, X), kinds, "error" if missing == "error" else "learn", unseen
-    )
-    if learned.space is None:
-        columns = _columns_of_numbers(learned.chosen, X)
-        return NumbersSpace((len(columns),), columns=columns, ignored=learned.ignored, frame=library), None
-    x, _ = gather(learned.chosen, encoded(learned.space, learned.chosen, partial(raw_blocks, X)), missing=True)
-    return replace(choose_counts(learned.space, x), frame=library), x
-
-
-def _columns_of_numbers(selection: Selection, X: Any) -> tuple[Column, ...]:
-    """The columns of a frame of numbers, with their types."""
-    (block,) = raw_blocks(X, selection)
-    columns = []
-    for i, raw in zip(selection.features, block.columns, strict=True):
-        if raw.boolean:
-            columns.append(Column(selection.names[i], "binary", (False, True), dtype=raw.dtype))
-            continue
-        is_whole = bool((raw.values == np.floor(raw.values)).all())
-        whole = is_whole and not raw.dtype.lower().startswith(("float", "double"))
-        columns.append(Column(selection.names[i], "number", whole=whole, dtype=raw.dtype))
-    return tuple(columns)
-
-
-def ignored_message(ignored: tuple[tuple[str, str], ...]) -> str:
-    """Which columns are not learned from, why and what to do, in one line; empty where the user said so of all."""
-    ignored = tuple((name, reason) for name, reason in ignored if reason not in (AS_SAID, "a label"))
-    if not ignored:
-        return ""
-    name, reason = ignored[0]
-    as_it_is = reason not in ("dates", "durations")
-    kind = "number" if reason.startswith(ROW_NUMBERS) else "category"
-    keep = f"say {said_in_python({name: kind})}" if as_it_is else f'turn "{name}" into numbers'
-    columns, one, them = ("column", "it", "it") if len(ignored) == 1 else ("columns", "one", "them")
-    ignore = said_in_python({name: "ignore" for name, _ in ignored[:_SAID]}) + " …" * (len(ignored) > _SAID)
-    return (
-        f"{columns} not learned from: {list_ignored(ignored)}; to learn from {one}, {keep}; "
-        f"to leave {them} out without this warning, say {ignore}"
-    )
-
-
-def said_in_python(kinds: Mapping[str, str]) -> str:
-    """Columns and their kinds as an argument: ``column_kinds={"id": "ignore"}``."""
-    return f"column_kinds={json.dumps(dict(kinds), ensure_ascii=False)}"
 
 
 def positions(X: Any, space: TableSpace) -> tuple[int, ...]:
@@ -327,22 +274,14 @@ class ChecksInput:
     def _by_blocks(self, x: Array, function: Callable[[Array], Numbers], dtype: np.dtype[Any] | None = None) -> Numbers:
         """The function's results on all rows: float32 where the rows are float32, else float64."""
         dtype = dtype or np.dtype(np.float32 if x.dtype == np.float32 else np.float64)
-        result: Numbers | None = None
-        with torch_threads(1) if self._is_small(len(x)) else nullcontext():
-            for part in self._codec.blocks(len(x)):
-                with as_value_error():
-                    block = function(x[part])
-                if result is None:
-                    result = np.empty((len(x), *block.shape[1:]), dtype)
-                result[part] = block
-        assert result is not None
-        return result
+        with torch_threads(1) if self._is_small(len(x)) else nullcontext(), as_value_error():
+            return np.concatenate([function(x[part]).astype(dtype) for part in self._codec.blocks(len(x))])
 
     def _is_small(self, rows: int) -> bool:
         """Whether one thread is enough: on a busy machine more would wait for each other."""
-        known = self._codec.model_config
-        pair = config.build("network", known.network), config.build("likelihood", known.likelihood)
-        return is_small_step(*pair, known.space, known.latent_dim, rows)
+        used = self._codec.model_config
+        network, likelihood = config.build("network", used.network), config.build("likelihood", used.likelihood)
+        return is_small_step(network, likelihood, used.space, used.latent_dim, rows)
 
 
 def _refuse_infinity(x: Array, names: tuple[str, ...]) -> None:

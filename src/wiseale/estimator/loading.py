@@ -46,13 +46,13 @@ def load(path: str | os.PathLike[str], sha256: str | None = None) -> AutoEncoder
     directory = locate(path)
     place = f"{os.fspath(path).partition('@')[0]}@{directory.name}" if os.fspath(path).startswith(HUB) else path
     codec = open_codec(directory, sha256)
-    model_config = codec.model_config
-    space, parts = codec.space, {"network": model_config.network, "likelihood": model_config.likelihood}
-    estimator = AutoEncoder(model_config.objective, model_config.latent_dim, **parts, standardize=space.scaling)
+    space, used = codec.space, codec.model_config
+    estimator = AutoEncoder(used.objective, used.latent_dim, network=used.network, likelihood=used.likelihood)
+    estimator.set_params(standardize=space.scaling)
     estimator._adopt(codec, f"rows of shape {space.x_shape}, read from {place}")
     estimator.n_features_in_ = space.x_shape[0]
     if isinstance(space, TableSpace):
-        estimator.set_params(**_of_columns(space, model_config.likelihood))
+        estimator.set_params(**_of_columns(space, used.likelihood))
         # Columns of a table of numbers alone that are not learned from are not counted.
         ignored = [name for name, _ in space.ignored] if space.missing else []
         estimator.n_features_in_ += len(ignored)
