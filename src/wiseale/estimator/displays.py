@@ -85,12 +85,10 @@ class LatentMapDisplay(Display):
 
     Args:
         codes: posterior means in the plane of the units, (n, 2) or (n, 1).
-        units: the indices of these units in the code.
+        units: the indices of these units in the code; those whose codes vary most among ``most_active_of``, if not 0.
         y: what the rows are coloured by, (n,): at most 20 values are classes, more numbers or dates a colour scale;
             of more words, all but the 20 most frequent are grey. Missing values are dark grey crosses.
         factor_name: the name of y in the legend.
-        most_active_of: the number of units among which ``units`` are those whose codes vary most, written above the
-            map; 0 where they were chosen otherwise.
     """
 
     codes: Floats
@@ -178,8 +176,7 @@ class TraversalDisplay(Display):
     Args:
         values: decoded codes (units, steps, *x_shape) in the user's units; of a category one entry per level shown.
         units: the indices of the units that move.
-        deviation: standard deviation of each column of a table.
-        columns: names of a table's columns, with the level where there are levels.
+        deviation, columns: standard deviation and name (with the level) of each column of a table.
     """
 
     values: Floats

@@ -55,9 +55,8 @@ class AutoEncoder(ChecksInput, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         batch_size: observations per step; ``"auto"`` is 64, or all if there are fewer.
         max_epochs: passes over the data; ``"auto"`` trains until 800 steps and 5 epochs have brought no better held-out
             loss, and for 30,000 steps at the most.
-        lr: learning rate of Adam.
+        lr, max_grad_norm: learning rate of Adam, and the norm to which the gradient is clipped.
         prior_warmup: epochs over which the prior's weight grows from 0 to its value.
-        max_grad_norm: clip the gradient to this norm.
         patience: stop after this many epochs without a better held-out loss, and take the best epoch's weights; None
             never stops early, ``"auto"`` does where ``max_epochs`` is ``"auto"``.
         held_out: part of the rows that is not learned from but watched for early stopping; 50,000 rows at the most.
@@ -76,11 +75,9 @@ class AutoEncoder(ChecksInput, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         network_, likelihood_, objective_: complete specs of what was used.
         history_: one record per epoch: each term on the training and held-out rows, nats per observation in
             standardised units; ``pandas.DataFrame(est.history_)`` makes a table of it.
-        n_epochs_, best_epoch_: epochs trained, and the one whose weights were kept; 0 and None where a model was loaded
-            without its run.
-        seed_: the seed that was used.
-        x_shape_: shape of one observation.
-        n_features_in_: its first axis, for a table the number of columns.
+        n_epochs_, best_epoch_, seed_: epochs trained, the one whose weights were kept, the seed; 0, None and 0 where
+            a model was loaded without its run.
+        x_shape_, n_features_in_: shape of one observation and its first axis, for a table the number of columns.
         feature_names_in_: names of the columns where X had any; another X must have the same.
     """
 

@@ -72,19 +72,12 @@ class Adversary(nn.Module):
     needs_whole_batch: ClassVar[bool] = False
 
     def __init__(
-        self,
-        critic: Critic,
-        critic_lr: float,
-        encoder_lr: float | None,
-        critic_weight: float = 1.0,
-        gradient_penalty: float = 0.0,
+        self, critic: Critic, critic_lr: float, encoder_lr: float | None, critic_weight: float, gradient_penalty: float
     ) -> None:
         super().__init__()
         self.critic = critic
-        self.critic_lr = critic_lr
-        self.encoder_lr = encoder_lr
-        self.critic_weight = critic_weight
-        self.gradient_penalty = gradient_penalty
+        self.critic_lr, self.encoder_lr = critic_lr, encoder_lr
+        self.critic_weight, self.gradient_penalty = critic_weight, gradient_penalty
 
     def critic_parameters(self) -> Iterable[nn.Parameter]:
         """The critic's weights."""
@@ -140,7 +133,7 @@ class Aae(Objective):
     def build(self, space: Space, latent_dim: int) -> ObjectiveCall:
         """The objective with a fresh critic."""
         critic = Critic(latent_dim, self.critic_layers, self.critic_width)
-        return _Aae(critic, self.critic_lr, self.encoder_lr, gradient_penalty=self.gradient_penalty)
+        return _Aae(critic, self.critic_lr, self.encoder_lr, 1.0, self.gradient_penalty)
 
     def effective_weight(self, batch_size: int, n_samples: int) -> float:
         """0: the prior acts through steps 2 and 3, not through the loss."""
