@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import shutil
 import tempfile
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,8 @@ from wiseale.evaluation.record import provenance
 from wiseale.models.card import model_card
 from wiseale.models.inference import open_codec
 from wiseale.models.model_file import CARD, load_model, save_model
-from wiseale.models.zoo import ENTRY, KeptCodes, ZooEntry, zoo_folder
+from wiseale.models.places import ENTRY, KeptCodes, ZooEntry, zoo_folder
+from wiseale.platform.json_files import to_json
 from wiseale.runs.directory import RunDirectory
 from wiseale.runs.run import Run
 
@@ -56,7 +58,7 @@ def build(path: Path, rows: int) -> Path:
 
         def further(target: Path) -> None:
             shutil.copy(copy.evaluation, target)
-            (target / ENTRY).write_text(entry.to_json(), encoding="utf-8")
+            (target / ENTRY).write_text(to_json(asdict(entry)), encoding="utf-8")
             if not entry.shown:
                 KeptCodes(chosen, dict(shown.factors), codes).write(target)
 

@@ -22,12 +22,11 @@ from sklearn.datasets import load_digits
 from wiseale import AutoEncoder, registry
 from wiseale.config import setting
 from wiseale.errors import CollapseWarning
-from wiseale.objectives import Batch, Terms
-from wiseale.objectives.terms import WeightedObjective
+from wiseale.objectives import Batch, Objective, Terms
 
 
 @dataclass(frozen=True)
-class FreeBits(WeightedObjective):
+class FreeBits(Objective):
     """mean_i(−log p(x_i|z_i)) + Σ_k max(λ, mean_i D_KL[q(z_k|x_i) ‖ p(z_k)])."""
 
     free_nats: float = setting(0.5, "nats of each unit that cost nothing", minimum=0)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from wiseale.estimator import AutoEncoder, load
     from wiseale.estimator.displays import LatentMapDisplay, ReconstructionDisplay, TraversalDisplay
-    from wiseale.estimator.embedder import Embedder
+    from wiseale.estimator.loading import Embedder
 
 __version__ = "0.1.0"
 __all__ = ["AutoEncoder", "Embedder", "LatentMapDisplay", "ReconstructionDisplay", "TraversalDisplay", "load"]
@@ -16,7 +16,7 @@ __all__ = ["AutoEncoder", "Embedder", "LatentMapDisplay", "ReconstructionDisplay
 _HOMES = dict.fromkeys(__all__, "wiseale.estimator.displays") | dict.fromkeys(
     ("AutoEncoder", "load"), "wiseale.estimator"
 )
-_HOMES["Embedder"] = "wiseale.estimator.embedder"
+_HOMES["Embedder"] = "wiseale.estimator.loading"
 
 
 def __getattr__(name: str) -> Any:

@@ -10,27 +10,27 @@ from typing import Any
 from wiseale.errors import ConfigError
 
 OBJECTIVES = {
-    "aae": "wiseale.objectives.aae:Aae",
+    "aae": "wiseale.objectives.adversarial:Aae",
     "aevb": "wiseale.objectives.aevb:Aevb",
     "beta_tc_vae": "wiseale.objectives.beta_tc_vae:BetaTcVae",
-    "beta_vae": "wiseale.objectives.beta_vae:BetaVae",
+    "beta_vae": "wiseale.objectives.aevb:BetaVae",
     "dip_vae": "wiseale.objectives.dip_vae:DipVae",
     "gmvae": "wiseale.objectives.gmvae:Gmvae",
     "info_vae": "wiseale.objectives.info_vae:InfoVae",
-    "sinkhorn_ae": "wiseale.objectives.sinkhorn_ae:SinkhornAe",
-    "wae_gan": "wiseale.objectives.wae_gan:WaeGan",
-    "wae_mmd": "wiseale.objectives.wae_mmd:WaeMmd",
+    "sinkhorn_ae": "wiseale.objectives.distances:SinkhornAe",
+    "wae_gan": "wiseale.objectives.adversarial:WaeGan",
+    "wae_mmd": "wiseale.objectives.distances:WaeMmd",
     "wise_ale": "wiseale.objectives.wise_ale:WiseAle",
-    "wise_ale_exact": "wiseale.objectives.wise_ale_exact:WiseAleExact",
+    "wise_ale_exact": "wiseale.objectives.wise_ale:WiseAleExact",
 }
 
 NETWORKS = {
     "conv1d": "wiseale.networks.conv:Conv1d",
     "conv2d": "wiseale.networks.conv:Conv2d",
     "mlp": "wiseale.networks.mlp:Mlp",
-    "paper_celeba": "wiseale.networks.paper_celeba:PaperCeleba",
-    "paper_mnist": "wiseale.networks.paper_mnist:PaperMnist",
-    "paper_sine": "wiseale.networks.paper_sine:PaperSine",
+    "paper_celeba": "wiseale.networks.paper:PaperCeleba",
+    "paper_mnist": "wiseale.networks.paper:PaperMnist",
+    "paper_sine": "wiseale.networks.paper:PaperSine",
 }
 
 LIKELIHOODS = {

@@ -14,7 +14,7 @@ from tests.processes.processes import finish, newest_step, wiseale
 
 from wiseale.cli.faults import fault_in_words, one_line
 from wiseale.errors import WiseAleError
-from wiseale.models import tensor_files
+from wiseale.models import model_file
 from wiseale.platform import machine
 
 posix = pytest.mark.skipif(not hasattr(os, "fork"), reason="POSIX limits and signals")
@@ -99,11 +99,11 @@ def test_a_checkpoint_that_cannot_be_written_leaves_the_one_before(data, tmp_pat
 
 def test_an_error_of_the_safetensors_writer_is_an_os_error(tmp_path, monkeypatch):
     def fail(*_):
-        raise tensor_files.SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)")
+        raise model_file.SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)")
 
-    monkeypatch.setattr(tensor_files, "save_arrays", fail)
+    monkeypatch.setattr(model_file, "save_arrays", fail)
     with pytest.raises(OSError, match="No space left") as error:
-        tensor_files.write_tensors(tmp_path / "x", {})
+        model_file.write_tensors(tmp_path / "x", {})
     assert error.value.errno == errno.ENOSPC
 
 

@@ -11,7 +11,7 @@ import torch
 
 from wiseale import AutoEncoder, Embedder, load
 from wiseale.errors import ModelFileError
-from wiseale.estimator import embedder as module
+from wiseale.estimator import loading as module
 
 COLUMNS = ["a", "b", "c"]
 

@@ -9,8 +9,7 @@ from wiseale.errors import DataError
 from wiseale.explorer.opening import open_models
 from wiseale.explorer.session import make_session
 from wiseale.explorer.zoo_rows import shown_dataset, stored_rows
-from wiseale.models.places import locate
-from wiseale.models.zoo import read_codes
+from wiseale.models.places import locate, read_codes
 
 
 @pytest.fixture(scope="module")

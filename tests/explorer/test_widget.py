@@ -1,11 +1,11 @@
 """The explorer in a notebook's cell: the widget's script in Chromium, around a stand-in for the notebook's model."""
 
+import anywidget
 import numpy as np
 import pytest
 from tests.explorer.browser import Watch
 
 from wiseale import AutoEncoder
-from wiseale.estimator.explorer_widget import ExplorerWidget
 
 # What a notebook gives to the script: an element, and a model whose values are shared with Python.
 NOTEBOOK = """async ([script, values]) => {
@@ -29,7 +29,7 @@ def widget():
 
 
 def test_estimators_return_the_page_as_a_widget(widget):
-    assert isinstance(widget, ExplorerWidget)
+    assert isinstance(widget, anywidget.AnyWidget)
     assert widget.page.startswith("<!doctype html>")
     assert widget.selected == []
 

@@ -14,7 +14,7 @@ from wiseale import kernels
 from wiseale.divergences import pairwise
 from wiseale.kernels import build
 from wiseale.kernels.build import BASE_FLAGS, SOURCES, Kernels
-from wiseale.networks.same_padding import SameConv, SameConvTranspose
+from wiseale.networks.layers import SameConv, SameConvTranspose
 from wiseale.networks.stack import FusedLayers, Stack
 from wiseale.posterior import Posterior
 

@@ -13,7 +13,7 @@ import pytest
 from tests.cli.commands import run
 
 from wiseale import AutoEncoder, load
-from wiseale.models.archive import embed_archive, list_shards, make_request
+from wiseale.models.files import embed_archive, list_shards, make_request
 from wiseale.platform.locks import reserved
 from wiseale.processes.engines import local_engine
 
@@ -102,7 +102,7 @@ def test_what_a_killed_writer_left_is_removed(tmp_path, model):
     (tmp_path / "codes" / ".part-000.parquet.partial-99-ff").touch()
     with local_engine(1) as engine:
         request = make_request(model, sigma=False, error=False, unseen="error")
-        assert embed_archive([shard], request, engine, lambda done, total: None).rows == 50
+        assert embed_archive([shard], request, engine, lambda done, total: None)[0] == 50
     assert [path.name for path in (tmp_path / "codes").iterdir()] == ["part-000.parquet"]
 
 

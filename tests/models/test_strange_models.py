@@ -11,8 +11,7 @@ from safetensors.torch import load_file, save_file
 
 from wiseale import config, registry
 from wiseale.errors import ModelFileError
-from wiseale.models.model_file import ModelConfig, load_model, refuse_to_replace, save_model
-from wiseale.models.tensor_files import header_of
+from wiseale.models.model_file import ModelConfig, header_of, load_model, refuse_to_replace, save_model
 from wiseale.platform.atomic_files import MANIFEST, sha256
 from wiseale.spaces import Column, NumbersSpace, plain_space
 from wiseale.spaces.units import Affine

@@ -12,10 +12,8 @@ from tests.cli.commands import run
 from wiseale import load
 from wiseale.errors import ModelFileError
 from wiseale.models.inference import open_codec
-from wiseale.models.model_file import ModelConfig, load_model, save_model
-from wiseale.models.places import locate
-from wiseale.models.tensor_files import read_header
-from wiseale.models.zoo import read_codes, read_entry, zoo_folder, zoo_names
+from wiseale.models.model_file import ModelConfig, load_model, read_header, save_model
+from wiseale.models.places import locate, read_codes, read_entry, zoo_folder, zoo_names
 from wiseale.spaces import plain_space
 
 NAMES = zoo_names()

@@ -8,9 +8,8 @@ from torch import nn
 
 from wiseale import config
 from wiseale.likelihoods import GaussianSettings
-from wiseale.networks.initial_weights import initialise
+from wiseale.networks.layers import SameConv, SameConvTranspose, initialise
 from wiseale.networks.model import Model, seeded
-from wiseale.networks.same_padding import SameConv, SameConvTranspose
 from wiseale.spaces import plain_space
 
 

@@ -12,7 +12,7 @@ from wiseale import config, registry
 from wiseale.errors import ConfigError
 from wiseale.likelihoods import GaussianSettings
 from wiseale.networks.mlp import Mlp
-from wiseale.networks.model import GaussianHead, Model, seeded
+from wiseale.networks.model import Head, Model, seeded
 from wiseale.spaces import plain_space
 from wiseale.spaces.units import Affine
 
@@ -124,7 +124,7 @@ def test_paper_celeba_has_the_published_layers():
 
 def test_sigma_heads():
     features = torch.full((2, 3), -1e3)
-    relu, softplus = GaussianHead(3, 2, "relu", 1e-3), GaussianHead(3, 2, "softplus", 1e-4)
+    relu, softplus = Head(3, 2, "relu", 1e-3), Head(3, 2, "softplus", 1e-4)
     for head in (relu, softplus):
         torch.nn.init.ones_(head.sigma.weight)
     assert torch.all(relu(features).sigma == 1e-3)
@@ -166,7 +166,7 @@ def test_the_identity_changes_nothing_and_adds_nothing_to_the_weights():
 def test_codes_keep_float32_where_layers_run_in_bfloat16():
     """In bfloat16 a code of size 1 is known to 1/256, which is more than a narrow posterior's sigma."""
     model = Model(Mlp(hidden=(8,), start="pca"), plain_space((4,)), 2, GaussianSettings())
-    model.body, model.head = nn.Flatten(), GaussianHead(4, 2, "softplus", 1e-4)
+    model.body, model.head = nn.Flatten(), Head(4, 2, "softplus", 1e-4)
     x = torch.randn(50, 4, generator=torch.Generator().manual_seed(0))
     plain = model.encode(x)
     with torch.autocast("cpu", torch.bfloat16):

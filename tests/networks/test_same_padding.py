@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from wiseale.networks.same_padding import SameConv, SameConvTranspose
+from wiseale.networks.layers import SameConv, SameConvTranspose
 
 
 def same_convolution_by_hand(x, weight, bias, stride):

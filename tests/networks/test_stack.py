@@ -12,7 +12,7 @@ from torch.nn import functional as F
 from wiseale import kernels
 from wiseale.kernels import build
 from wiseale.kernels.build import Kernels
-from wiseale.networks.same_padding import Pointwise, SameConv, SameConvTranspose, same_size
+from wiseale.networks.layers import Pointwise, SameConv, SameConvTranspose, same_size
 from wiseale.networks.stack import FusedLayers, Stack
 
 compiled = pytest.mark.skipif(not kernels.available(), reason=kernels.state())

@@ -7,7 +7,7 @@ from torch.nn import functional as F
 from wiseale.likelihoods import Gaussian
 from wiseale.networks.model import seeded
 from wiseale.objectives import Batch, make_objective
-from wiseale.objectives.critic import Critic
+from wiseale.objectives.adversarial import Critic
 from wiseale.objectives.terms import Adversarial
 from wiseale.posterior import Posterior
 from wiseale.spaces import plain_space

@@ -23,7 +23,7 @@ from wiseale.cli.progress import loading_bar
 from wiseale.errors import ConfigError, counted
 
 if TYPE_CHECKING:
-    from wiseale.models.archive import Request
+    from wiseale.models.files import Request
 
 _MODEL = click.argument("model", type=MODEL)
 _UNSEEN = click.option(
@@ -79,8 +79,7 @@ def embed(
     such as 'shards/*.parquet': OUT is then a folder with a file for each, and a later call does what is missing.
     """
     from wiseale.data.stream import open_rows
-    from wiseale.models.archive import is_pattern, make_request
-    from wiseale.models.files import embed, refuse_overwriting
+    from wiseale.models.files import embed, is_pattern, make_request, refuse_overwriting
     from wiseale.models.inference import open_codec
 
     data = _read_alike(data, model)
@@ -111,7 +110,7 @@ def _archive(
     request: Request, data: str, out: Path, cluster: str | None, job: ArrayTask | None, suffix: str | None
 ) -> int:
     """Embed the files of a pattern; the exit code is 1 if any failed."""
-    from wiseale.models.archive import embed_archive, keep_request, list_shards
+    from wiseale.models.files import embed_archive, keep_request, list_shards
     from wiseale.platform.locks import reserved
     from wiseale.processes.engines import open_engine
 
@@ -129,13 +128,13 @@ def _archive(
         open_engine(cluster, 1) as engine,
         loading_bar("embedding files") as progress,
     ):
-        result = embed_archive(shards, request, engine, progress)
-    for shard, reason in result.failures:
+        before = sum(shard.done for shard in shards)
+        rows, failures = embed_archive(shards, request, engine, progress)
+    for shard, reason in failures:
         print(f"{shard.data} failed: {reason}")
-    here = len(shards) - result.before - len(result.failures)
-    done = f"{here} of {counted(len(shards), 'file')}, {counted(result.rows, 'row')}"
-    print(f"{done}: {out} ({result.before} were there before)")
-    return 1 if result.failures else 0
+    done = f"{len(shards) - before - len(failures)} of {counted(len(shards), 'file')}, {counted(rows, 'row')}"
+    print(f"{done}: {out} ({before} were there before)")
+    return 1 if failures else 0
 
 
 @click.command()

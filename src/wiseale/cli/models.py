@@ -119,7 +119,7 @@ def zoo() -> None:
 
     from wiseale.evaluation.record import Evaluation
     from wiseale.models.model_file import CONFIG, read_config
-    from wiseale.models.zoo import zoo_names, zoo_path
+    from wiseale.models.places import zoo_names, zoo_path
     from wiseale.runs.directory import RunDirectory, read
 
     table = Table("model", "codes", "ELBO", "MSE", "aggregate KL", "bytes", box=None, pad_edge=False)

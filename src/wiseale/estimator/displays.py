@@ -18,6 +18,7 @@ Each display is drawn with matplotlib: on a new figure of pyplot, or in the plac
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -54,13 +55,7 @@ Floats = npt.NDArray[np.floating]
 
 
 class Display:
-    """What all displays share: where they are drawn.
-
-    Attributes:
-        figure_: the matplotlib figure.
-        ax_: the axes, the first of them where there are several.
-        axes_: all axes, an array.
-    """
+    """What all displays share: where they are drawn, ``figure_``, and its axes, ``axes_``; ``ax_`` is the first."""
 
     figure_: Figure
     ax_: Axes
@@ -92,29 +87,23 @@ class Display:
         raise NotImplementedError
 
 
+@dataclass(eq=False, repr=False)
 class LatentMapDisplay(Display):
     """The codes of rows in the plane of two units, coloured by y; of a 1-D code a histogram.
 
     Args:
         codes: posterior means in the plane of the units, (n, 2) or (n, 1).
-        units: the indices of these units in the code.
+        units: the indices of these units in the code; those whose codes vary most among ``most_active_of``, if not 0.
         y: what the rows are coloured by, (n,): at most 20 values are classes, more numbers or dates a colour scale;
             of more words, all but the 20 most frequent are grey. Missing values are dark grey crosses.
         factor_name: the name of y in the legend.
-        most_active_of: the number of units among which ``units`` are those whose codes vary most, written above the
-            map; 0 where they were chosen otherwise.
     """
 
-    def __init__(
-        self,
-        codes: Floats,
-        units: tuple[int, ...],
-        y: Array | None = None,
-        factor_name: str = "y",
-        most_active_of: int = 0,
-    ) -> None:
-        self.codes, self.units, self.y, self.factor_name = codes, units, y, factor_name
-        self.most_active_of = most_active_of
+    codes: Floats
+    units: tuple[int, ...]
+    y: Array | None = None
+    factor_name: str = "y"
+    most_active_of: int = 0
 
     @classmethod
     def from_estimator(
@@ -144,6 +133,7 @@ class LatentMapDisplay(Display):
         add_key(on, [ax], shaded, factor)
 
 
+@dataclass(eq=False, repr=False)
 class ReconstructionDisplay(Display):
     """Rows beside their reconstructions from the mean code.
 
@@ -152,15 +142,15 @@ class ReconstructionDisplay(Display):
     a category a bar for each level, how often it is reconstructed.
 
     Args:
-        x: the rows in the user's units, (n, *x_shape); of a category the positions of the levels, NaN where a cell is
-            missing.
-        x_hat: their reconstructions.
-        columns: names of a table's columns.
-        levels: the levels of each column, none for numbers; empty where all columns are numbers.
+        x, x_hat: the rows in the user's units, (n, *x_shape), and their reconstructions; of a category the positions of
+            the levels, NaN where a cell is missing.
+        columns, levels: names of a table's columns, and the levels of each; empty where all are numbers.
     """
 
-    def __init__(self, x: Floats, x_hat: Floats, columns: tuple[str, ...] = (), levels: Levels = ()) -> None:
-        self.x, self.x_hat, self.columns, self.levels = x, x_hat, columns, levels
+    x: Floats
+    x_hat: Floats
+    columns: tuple[str, ...] = ()
+    levels: Levels = ()
 
     @classmethod
     def from_estimator(
@@ -183,6 +173,7 @@ class ReconstructionDisplay(Display):
             reconstructions(self.x, named, on)
 
 
+@dataclass(eq=False, repr=False)
 class TraversalDisplay(Display):
     """What changes when one unit of the code moves and the others stay at the code of one row.
 
@@ -193,18 +184,13 @@ class TraversalDisplay(Display):
     Args:
         values: decoded codes (units, steps, *x_shape) in the user's units; of a category one entry per level shown.
         units: the indices of the units that move.
-        deviation: standard deviation of each column of a table.
-        columns: names of a table's columns, with the level where there are levels.
+        deviation, columns: standard deviation and name (with the level) of each column of a table.
     """
 
-    def __init__(
-        self,
-        values: Floats,
-        units: tuple[int, ...],
-        deviation: Floats | None = None,
-        columns: tuple[str, ...] = (),
-    ) -> None:
-        self.values, self.units, self.deviation, self.columns = values, units, deviation, columns
+    values: Floats
+    units: tuple[int, ...]
+    deviation: Floats | None = None
+    columns: tuple[str, ...] = ()
 
     @classmethod
     def from_estimator(
@@ -232,18 +218,18 @@ class TraversalDisplay(Display):
         indices = widest_units(mu, MAX_UNITS) if units is None else checked_units(units, mu.shape[1])
         codes = traversal_codes(mu, sigma, start, indices, steps)
         space, flat = estimator._codec.space, codes.reshape(-1, mu.shape[1])
-        deviation: Floats | None
+        deviation: Floats | None = None
         if isinstance(space, TableSpace) and space.levels:
             cells = as_decoded(estimator, x)
             places = space.likeliest_entries(cells, MAX_COLUMNS)
             values = estimator._by_blocks(flat, estimator._codec.expected)[:, places]
             deviation = deviations(space.expand(cells)[:, places])
             names = tuple(space.entries[place].name for place in places)
-            return cls(values.reshape(*codes.shape[:2], -1), indices, deviation, names).plot(ax)
-        values = decoded(estimator, flat)
-        values = values.reshape(*codes.shape[:2], *values.shape[1:])
-        deviation = as_decoded(estimator, x).std(0) if values.ndim == 3 else None
-        return cls(values, indices, deviation, space.names).plot(ax)
+        else:
+            values, names = decoded(estimator, flat), space.names
+            if values.ndim == 2:
+                deviation = as_decoded(estimator, x).std(0)
+        return cls(values.reshape(*codes.shape[:2], *values.shape[1:]), indices, deviation, names).plot(ax)
 
     def _draw(self, on: Figure | SubFigure) -> None:
         names = tuple(f"z{unit + 1}" for unit in self.units)

@@ -18,15 +18,21 @@ from wiseale import config
 from wiseale.data.dataset import Array
 from wiseale.data.defaults import HELD_OUT
 from wiseale.errors import CollapseWarning, IgnoredColumnsWarning
-from wiseale.estimator.checks import ChecksInput
 from wiseale.estimator.exploring import explore
-from wiseale.estimator.fit import fit_array
-from wiseale.estimator.inputs import InvalidInputError, Standardize, as_seed, as_value_error, from_torch, scores
-from wiseale.estimator.notebook import history_svg
-from wiseale.estimator.tables import ignored_message, positions
-from wiseale.models.imputation import draw, impute
+from wiseale.estimator.fit import fit_array, history_svg, ignored_message
+from wiseale.estimator.inputs import (
+    ChecksInput,
+    InvalidInputError,
+    Standardize,
+    as_seed,
+    as_value_error,
+    from_torch,
+    positions,
+    scores,
+)
 from wiseale.models.inference import Codec, Numbers
 from wiseale.models.model_file import refuse_to_replace, save_model
+from wiseale.models.places import push
 from wiseale.spaces import TableSpace
 from wiseale.spaces.frames import cell_frame, frame_names, library_of, write_filled
 
@@ -49,9 +55,8 @@ class AutoEncoder(ChecksInput, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         batch_size: observations per step; ``"auto"`` is 64, or all if there are fewer.
         max_epochs: passes over the data; ``"auto"`` trains until 800 steps and 5 epochs have brought no better held-out
             loss, and for 30,000 steps at the most.
-        lr: learning rate of Adam.
+        lr, max_grad_norm: learning rate of Adam, and the norm to which the gradient is clipped.
         prior_warmup: epochs over which the prior's weight grows from 0 to its value.
-        max_grad_norm: clip the gradient to this norm.
         patience: stop after this many epochs without a better held-out loss, and take the best epoch's weights; None
             never stops early, ``"auto"`` does where ``max_epochs`` is ``"auto"``.
         held_out: part of the rows that is not learned from but watched for early stopping; 50,000 rows at the most.
@@ -70,11 +75,9 @@ class AutoEncoder(ChecksInput, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         network_, likelihood_, objective_: complete specs of what was used.
         history_: one record per epoch: each term on the training and held-out rows, nats per observation in
             standardised units; ``pandas.DataFrame(est.history_)`` makes a table of it.
-        n_epochs_, best_epoch_: epochs trained, and the one whose weights were kept; 0 and None where a model was loaded
-            without its run.
-        seed_: the seed that was used.
-        x_shape_: shape of one observation.
-        n_features_in_: its first axis, for a table the number of columns.
+        n_epochs_, best_epoch_, seed_: epochs trained, the one whose weights were kept, the seed; 0, None and 0 where
+            a model was loaded without its run.
+        x_shape_, n_features_in_: shape of one observation and its first axis, for a table the number of columns.
         feature_names_in_: names of the columns where X had any; another X must have the same.
     """
 
@@ -122,21 +125,16 @@ class AutoEncoder(ChecksInput, ClassNamePrefixFeaturesOutMixin, TransformerMixin
     def fit(self, X: Any, y: object = None) -> Self:
         """Train on X; y is not used."""
         with as_value_error():
-            asked = self._asked()
+            settings = self._settings()
             x, space = self._learned(X)
-            fitted = fit_array(
-                x,
-                asked,
-                standardize=config.convert("standardize", self.standardize, Standardize),
-                columns=self._names if x.ndim == 2 else (),
-                cells=space,
-                verbose=self.verbose,
-            )
-        self._adopt(Codec(fitted.model, fitted.model_config), fitted.summary)
+            standardize = config.convert("standardize", self.standardize, Standardize)
+            columns = self._names if x.ndim == 2 else ()
+            fitted = fit_array(x, settings, standardize=standardize, columns=columns, cells=space, verbose=self.verbose)
+        self._adopt(fitted.codec, fitted.summary)
         self.history_ = fitted.history
         self.n_epochs_ = len(fitted.history)
         self.best_epoch_: int | None = fitted.best_epoch
-        self.seed_ = fitted.settings.seed
+        self.seed_ = fitted.seed
         if space is not None and (message := ignored_message(space.ignored)):
             warnings.warn(message, IgnoredColumnsWarning, stacklevel=2)
         if fitted.collapse:
@@ -155,8 +153,7 @@ class AutoEncoder(ChecksInput, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
         def both(block: Array) -> Numbers:
             codes = self._codec.encode(block)
-            assert codes.sigma is not None
-            return np.stack([codes.mu, codes.sigma], axis=1)
+            return np.stack([codes.mu, np.asarray(codes.sigma)], axis=1)
 
         stacked = self._by_blocks(x, both)
         return stacked[:, 0], stacked[:, 1]
@@ -168,8 +165,8 @@ class AutoEncoder(ChecksInput, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         """
         check_is_fitted(self)
         z = check_array(from_torch(Z), dtype=[np.float64, np.float32], input_name="Z", estimator=self)
-        if z.shape[1] != self._codec.model.latent_dim:
-            raise ValueError(f"Z has {z.shape[1]} columns, but the codes have {self._codec.model.latent_dim}")
+        if z.shape[1] != (latent_dim := self._codec.model.latent_dim):
+            raise ValueError(f"Z has {z.shape[1]} columns, but the codes have {latent_dim}")
         return self._codec.space.write(self._by_blocks(z, self._codec.decode), like=Z)
 
     def impute(self, X: Any, n_draws: int | None = None, *, random_state: Any = None) -> Any:
@@ -182,18 +179,15 @@ class AutoEncoder(ChecksInput, ClassNamePrefixFeaturesOutMixin, TransformerMixin
             x = self._cells(X, missing=True)
             if x.ndim != 2:
                 raise InvalidInputError("impute fills tables, and X holds signals or images")
+            codec = self._codec
             if n_draws is None:
-                return self._filled(
-                    X, self._by_blocks(x, lambda block: impute(self._codec, block), np.dtype(np.float64))
-                )
-            if n_draws < 1 or not self._codec.space.missing:
-                raise InvalidInputError(
-                    f"n_draws must be at least 1, got {n_draws}"
-                    if n_draws < 1
-                    else "n_draws needs a model fitted on rows with missing cells: leave it out"
-                )
+                return self._filled(X, self._by_blocks(x, codec.impute, np.dtype(np.float64)))
+            if n_draws < 1:
+                raise InvalidInputError(f"n_draws must be at least 1, got {n_draws}")
+            if not codec.space.missing:
+                raise InvalidInputError("n_draws needs a model fitted on rows with missing cells: leave it out")
             seed = self.seed_ if random_state is None else as_seed(random_state)
-            parts = [draw(self._codec, x[part], n_draws, seed, part.start) for part in self._codec.blocks(len(x))]
+            parts = [codec.draw_missing(x[part], n_draws, seed, part.start) for part in self._codec.blocks(len(x))]
             return [self._filled(X, np.concatenate(blocks)) for blocks in zip(*parts, strict=True)]
 
     def _filled(self, X: Any, cells: Array) -> Any:
@@ -218,13 +212,7 @@ class AutoEncoder(ChecksInput, ClassNamePrefixFeaturesOutMixin, TransformerMixin
             known = isinstance(space, TableSpace) and space.named  # not where it was fitted on an array
             names = space.names if known or not library_of(X) else frame_names(X)
             return cell_frame(X, names, self._by_blocks(x, self._codec.cell_errors))
-
-        def errors(block: Array) -> Numbers:
-            error = self._codec.encode(block, error=True).error
-            assert error is not None
-            return error
-
-        return self._by_blocks(x, errors)
+        return self._by_blocks(x, lambda block: np.asarray(self._codec.encode(block, error=True).error))
 
     @available_if(scores)  # type: ignore[untyped-decorator]
     def score_samples(self, X: Any) -> Numbers:
@@ -284,8 +272,6 @@ class AutoEncoder(ChecksInput, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         Returns ``hf://owner/name@commit``, from which :func:`wiseale.load` loads exactly this model. Without a
         ``token`` the one of ``hf auth login`` is used.
         """
-        from wiseale.models.hub import push
-
         check_is_fitted(self)
         codec = self._codec
         return push(repo, codec.model, codec.model_config, private=private, message=message, token=token)
@@ -310,11 +296,10 @@ class AutoEncoder(ChecksInput, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         return tags
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
-        shown = str(super().__repr__(N_CHAR_MAX))
+        text = str(super().__repr__(N_CHAR_MAX))
         if not self.__sklearn_is_fitted__():
-            return shown
-        used = f"{self.objective_}, {self.network_}, {self.likelihood_}"
-        return f"{shown}\n# fitted on {self._summary}\n# used: {used}"
+            return text
+        return f"{text}\n# fitted on {self._summary}\n# used: {self.objective_}, {self.network_}, {self.likelihood_}"
 
     def _html_repr(self) -> str:
         """scikit-learn's diagram, for a fitted estimator with the curves of its terms."""
@@ -329,7 +314,6 @@ class AutoEncoder(ChecksInput, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         """Be fitted with this model."""
         self._codec = codec
         self._summary = summary
-        self.objective_ = codec.model_config.objective
-        self.network_ = codec.model_config.network
-        self.likelihood_ = codec.model_config.likelihood
+        used = codec.model_config
+        self.objective_, self.network_, self.likelihood_ = used.objective, used.network, used.likelihood
         self.x_shape_ = codec.space.x_shape

@@ -1,4 +1,8 @@
-"""``AutoEncoder.explore``: the latent-space explorer on an array, without a run directory."""
+"""``AutoEncoder.explore``: the latent-space explorer on an array, without a run directory.
+
+In a notebook it is the page of ``--html`` in a frame of its own without access to the notebook; it decodes codes
+itself. What passes between the two are messages with the numbers of selected rows.
+"""
 
 from __future__ import annotations
 
@@ -43,9 +47,7 @@ def explore(
         write_page(session, html)
         return None
     if widget:
-        from wiseale.estimator.explorer_widget import ExplorerWidget
-
-        return ExplorerWidget(page=page(session))
+        return explorer_widget(page(session))
 
     from wiseale.explorer.serving import serve
 
@@ -58,6 +60,47 @@ def explore(
 
     serve(session, "127.0.0.1", port, ready)
     return None
+
+
+def explorer_widget(page: str) -> Any:
+    """The explorer's page as a widget with ``selected``, the rows selected (from 0), and ``height`` in pixels."""
+    import anywidget
+    import traitlets
+
+    class ExplorerWidget(anywidget.AnyWidget):
+        _esm = _SCRIPT
+        page = traitlets.Unicode().tag(sync=True)
+        height = traitlets.Int(900).tag(sync=True)
+        selected = traitlets.List(traitlets.Int()).tag(sync=True)
+
+    return ExplorerWidget(page=page)
+
+
+_SCRIPT = """
+function render({ model, el }) {
+  const frame = document.createElement("iframe");
+  frame.setAttribute("sandbox", "allow-scripts allow-downloads");
+  frame.title = "latent-space explorer";
+  frame.style.cssText = "width: 100%; border: 0; border-radius: 8px";
+  const size = () => (frame.style.height = `${model.get("height")}px`);
+  const send = () => frame.contentWindow?.postMessage({ wisealeSelect: model.get("selected") }, "*");
+  let told = ""; // what the page has said last: it is not sent back
+  const hear = ({ source, data }) => {
+    if (source !== frame.contentWindow || !Array.isArray(data?.wisealeSelected)) return;
+    told = data.wisealeSelected.join();
+    model.set("selected", data.wisealeSelected);
+    model.save_changes();
+  };
+  window.addEventListener("message", hear);
+  model.on("change:height", size);
+  model.on("change:selected", () => model.get("selected").join() !== told && send());
+  size();
+  frame.srcdoc = model.get("page");
+  el.append(frame);
+  return () => window.removeEventListener("message", hear);
+}
+export default { render };
+"""
 
 
 def _factors(labels: Any, n: int) -> dict[str, Array]:

@@ -1,32 +1,132 @@
-"""From an array to a trained model, without a file: what suits the data is chosen, then the one loop runs."""
+"""From a frame or an array to a trained model, without a file: what suits the data is chosen, then the loop runs."""
 
 from __future__ import annotations
 
+import importlib.util
+import json
 import math
 import time
-from collections.abc import Mapping
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal
 
+import numpy as np
 import torch
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from wiseale.config import TrainConfig
 from wiseale.data.arrays import observations
-from wiseale.data.dataset import Array, Dataset
+from wiseale.data.dataset import Array
 from wiseale.data.defaults import describe, make_dataset, suit
-from wiseale.estimator.notebook import Show, epoch_bar, has_bar
+from wiseale.data.tables.blocks import gather
+from wiseale.data.tables.columns import Selection
+from wiseale.data.tables.frames import raw_blocks, select_all
+from wiseale.data.tables.kinds import AS_SAID, ROW_NUMBERS, choose_counts, parse_kinds
+from wiseale.data.tables.mixed import encoded, learn_space
 from wiseale.models.collapse import collapse_message
-from wiseale.models.model_file import ModelConfig
-from wiseale.networks.model import Model
-from wiseale.spaces import Scaling, TableSpace
+from wiseale.models.inference import Codec
+from wiseale.runs.notebook import TERMS, Curves, curves_svg
+from wiseale.spaces import Column, NumbersSpace, Scaling, TableSpace
+from wiseale.spaces.columns import Unseen, list_ignored
+from wiseale.spaces.frames import library_of
 from wiseale.training.learner import Learner
 from wiseale.training.loop import fit
 from wiseale.training.plan import resolve
 from wiseale.training.records import EpochRecord
-from wiseale.training.settings import RunSettings
 from wiseale.training.setup import Work
 from wiseale.training.threads import torch_threads
+
+_SAID = 5  # columns that a message says kinds of
+
+Show = Callable[[EpochRecord], None]
+
+
+def learn_frame(
+    X: Any, column_kinds: Mapping[str, str] | str | None = None, missing: str = "learn", unseen: Unseen = "error"
+) -> tuple[TableSpace, Array | None]:
+    """The space of a data frame's rows, and their cells; None for numbers alone, which are learned as they are."""
+    library = library_of(X)
+    kinds = parse_kinds(column_kinds or {})
+    learned = learn_space(
+        select_all(X), partial(raw_blocks, X), kinds, "error" if missing == "error" else "learn", unseen
+    )
+    if learned.space is None:
+        columns = _columns_of_numbers(learned.chosen, X)
+        return NumbersSpace((len(columns),), columns=columns, ignored=learned.ignored, frame=library), None
+    x, _ = gather(learned.chosen, encoded(learned.space, learned.chosen, partial(raw_blocks, X)), missing=True)
+    return replace(choose_counts(learned.space, x), frame=library), x
+
+
+def _columns_of_numbers(selection: Selection, X: Any) -> tuple[Column, ...]:
+    """The columns of a frame of numbers, with their types."""
+    (block,) = raw_blocks(X, selection)
+    columns = []
+    for i, raw in zip(selection.features, block.columns, strict=True):
+        if raw.boolean:
+            columns.append(Column(selection.names[i], "binary", (False, True), dtype=raw.dtype))
+            continue
+        is_whole = bool((raw.values == np.floor(raw.values)).all())
+        whole = is_whole and not raw.dtype.lower().startswith(("float", "double"))
+        columns.append(Column(selection.names[i], "number", whole=whole, dtype=raw.dtype))
+    return tuple(columns)
+
+
+def ignored_message(ignored: tuple[tuple[str, str], ...]) -> str:
+    """Which columns are not learned from, why and what to do, in one line; empty where the user said so of all."""
+    ignored = tuple((name, reason) for name, reason in ignored if reason not in (AS_SAID, "a label"))
+    if not ignored:
+        return ""
+    name, reason = ignored[0]
+    as_it_is = reason not in ("dates", "durations")
+    kind = "number" if reason.startswith(ROW_NUMBERS) else "category"
+    keep = f"say {said_in_python({name: kind})}" if as_it_is else f'turn "{name}" into numbers'
+    columns, one, them = ("column", "it", "it") if len(ignored) == 1 else ("columns", "one", "them")
+    ignore = said_in_python({name: "ignore" for name, _ in ignored[:_SAID]}) + " …" * (len(ignored) > _SAID)
+    return (
+        f"{columns} not learned from: {list_ignored(ignored)}; to learn from {one}, {keep}; "
+        f"to leave {them} out without this warning, say {ignore}"
+    )
+
+
+def said_in_python(kinds: Mapping[str, str]) -> str:
+    """Columns and their kinds as an argument: ``column_kinds={"id": "ignore"}``."""
+    return f"column_kinds={json.dumps(dict(kinds), ensure_ascii=False)}"
+
+
+def history_svg(history: Sequence[Mapping[str, Any]]) -> str:
+    """The curves of ``history_``."""
+    parts = {"train": "train", "held out": "held_out"}
+    curves: Curves = {
+        term: {
+            shown: [(epoch["epoch"], epoch[f"{part}_{term}"]) for epoch in history if f"{part}_{term}" in epoch]
+            for shown, part in parts.items()
+        }
+        for term in TERMS
+    }
+    return curves_svg(curves)
+
+
+@contextmanager
+def epoch_bar(epochs: int) -> Iterator[Show]:
+    """A bar over epochs with the losses of the newest."""
+    terms = TextColumn("{task.fields[terms]}")
+    with Progress(TextColumn("epoch"), MofNCompleteColumn(), BarColumn(), TimeRemainingColumn(), terms) as progress:
+        task = progress.add_task("", total=epochs, terms="")
+
+        def show(record: EpochRecord) -> None:
+            progress.update(task, completed=record.epoch, terms=_losses(record))
+
+        yield show
+        progress.refresh()  # rich does not draw the end of a bar in notebooks by itself
+
+
+def _losses(record: EpochRecord) -> str:
+    held_out = f", held out {record.held_out['loss']:.4g}" if record.held_out else ""
+    return f"loss {record.train['loss']:.4g}{held_out}"
+
 
 _QUIET_SECONDS = 2.0
 
@@ -35,21 +135,10 @@ History = list[dict[str, Any]]
 
 @dataclass(frozen=True)
 class Fitted:
-    """A trained model and how it came about.
+    """A trained model, its history by epoch, and in one line each what the data was taken for and a collapse."""
 
-    Attributes:
-        model: on the device it was trained on.
-        model_config: its settings.
-        settings: every training setting as it was used.
-        history: one flat record per epoch, see :func:`flatten`.
-        best_epoch: the epoch whose weights these are.
-        summary: what the data was taken for, in one line.
-        collapse: that the codes have collapsed and what to try, in one line; None where they have not.
-    """
-
-    model: Model
-    model_config: ModelConfig
-    settings: RunSettings
+    codec: Codec
+    seed: int
     history: History
     best_epoch: int
     summary: str
@@ -76,25 +165,22 @@ def fit_array(
     dataset = replace(dataset, preset=replace(dataset.preset, **used))
     dataset = suit(dataset, dataset.preset.likelihood)
     settings = resolve(replace(asked, data="X"), dataset)
+    summary = describe(dataset)
     with torch_threads(min(settings.threads, torch.get_num_threads())):  # a limit that the user has set holds
-        return _train(settings, dataset, verbose)
-
-
-def _train(settings: RunSettings, dataset: Dataset, verbose: int) -> Fitted:
-    """Train with complete settings, from the initial weights to the measure of how much the codes are used."""
-    work = Work.prepare(settings, dataset)
-    bar = epoch_bar(settings.max_epochs) if verbose and has_bar() else nullcontext()
-    if verbose:
-        print(f"{describe(dataset)}; {work.facts.parameters:,} parameters", flush=True)
-    with bar as show:
-        journal = _Memory(settings.max_epochs, verbose, show)
-        fit(work.learner, work.train, work.held_out, work.plan, journal)
-    work.learner.finish()
-    progress = work.learner.progress
-    best = progress.kept_epoch
-    use = work.code_use()
+        work = Work.prepare(settings, dataset)
+        # rich draws a bar in a notebook with ipywidgets
+        has_bar = bool(verbose) and Console().is_jupyter and importlib.util.find_spec("ipywidgets") is not None
+        if verbose:
+            print(f"{summary}; {work.facts.parameters:,} parameters", flush=True)
+        with epoch_bar(settings.max_epochs) if has_bar else nullcontext() as show:
+            journal = _Memory(settings.max_epochs, verbose, show)
+            fit(work.learner, work.train, work.held_out, work.plan, journal)
+        work.learner.finish()
+        use = work.code_use()
     message = collapse_message(use, settings.objective, settings.likelihood) if use else None
-    return Fitted(work.learner.model, work.model_config, settings, journal.history, best, describe(dataset), message)
+    best = work.learner.progress.kept_epoch
+    codec = Codec(work.learner.model, work.model_config)
+    return Fitted(codec, settings.seed, journal.history, best, summary, message)
 
 
 def flatten(record: EpochRecord) -> dict[str, Any]:
@@ -127,8 +213,7 @@ class _Memory:
         now = time.monotonic()
         if self._verbose > 1 or now - self._spoke >= _QUIET_SECONDS or record.epoch == self._epochs:
             self._spoke = now
-            held_out = f", held out {record.held_out['loss']:.4g}" if record.held_out else ""
-            print(f"epoch {record.epoch}/{self._epochs}: loss {record.train['loss']:.4g}{held_out}", flush=True)
+            print(f"epoch {record.epoch}/{self._epochs}: {_losses(record)}", flush=True)
 
     def checkpoint(self, learner: Learner) -> None:
         pass

@@ -26,8 +26,7 @@ from wiseale.figures.style import (
     wrapped,
 )
 from wiseale.objectives import make_objective
-from wiseale.objectives.aevb import Aevb
-from wiseale.objectives.beta_vae import BetaVae
+from wiseale.objectives.aevb import Aevb, BetaVae
 from wiseale.runs.run import Run
 
 # Measures of evaluation.json that make up a sandwich, by its fields.

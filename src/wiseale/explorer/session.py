@@ -20,7 +20,7 @@ from wiseale.explorer.observation import Observation, Values
 from wiseale.explorer.opening import Opened, ShownRows
 from wiseale.explorer.own_rows import read_own_rows
 from wiseale.explorer.plane import Plane, Principal, principal_plane
-from wiseale.models.inference import Codec, Codes, draw_prior
+from wiseale.models.inference import Codec, Codes
 from wiseale.randomness import generator
 from wiseale.spaces import TableSpace
 from wiseale.spaces.reading import as_x
@@ -118,7 +118,7 @@ class ShownRun:
         return OwnRows(_in_user_units(self.codec, stored), x_hat, codes, available)
 
     def _draw(self, n: int) -> Values:
-        return draw_prior(self.codec.model, n, generator(0, "sample", 0)).numpy().astype(np.float32)
+        return self.codec.model.sample_prior(n, generator(0, "sample", 0)).cpu().numpy().astype(np.float32)
 
 
 @dataclass(frozen=True)

@@ -26,11 +26,11 @@ import torch
 from torch import Tensor, nn
 
 from wiseale.errors import ConfigError
-from wiseale.likelihoods import BernoulliOutput, FixedNoise, LearnedNoise, MixedOutput
-from wiseale.likelihoods.mixed import HIGHEST_LOG_RATE
+from wiseale.likelihoods import MixedOutput
+from wiseale.likelihoods.columns import HIGHEST_LOG_RATE
 from wiseale.models.inference import Codec
+from wiseale.networks.layers import Pointwise, SameConvTranspose
 from wiseale.networks.model import Model
-from wiseale.networks.same_padding import Pointwise, SameConvTranspose
 from wiseale.spaces import MixedSpace
 from wiseale.spaces.columns import COUNTS
 from wiseale.spaces.units import Affine
@@ -175,15 +175,12 @@ def _batch_norm(module: nn.BatchNorm1d | nn.BatchNorm2d, weights: _Weights) -> N
 
 def _mean(model: Model) -> list[Node]:
     """E[x|z] from the decoder's output."""
-    match model.likelihood:
-        case FixedNoise() | LearnedNoise():
-            return []
-        case BernoulliOutput():
-            return [{"kind": "sigmoid"}]
-        case MixedOutput() as layer:
-            return [_links(layer.space)]
-        case _:
-            raise NoDescriptionError(f"the likelihood {type(model.likelihood).__name__} cannot be run inside a page")
+    layer = model.likelihood
+    if isinstance(layer, MixedOutput):
+        return [_links(layer.space)]
+    if layer.link is None:
+        raise NoDescriptionError(f"the likelihood {type(layer).__name__} cannot be run inside a page")
+    return [] if layer.link == "identity" else [{"kind": layer.link}]
 
 
 def _links(space: MixedSpace) -> Node:

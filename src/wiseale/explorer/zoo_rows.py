@@ -9,7 +9,7 @@ import numpy as np
 from wiseale.data import Rows
 from wiseale.errors import DataError
 from wiseale.explorer.opening import Opened, ShownRows
-from wiseale.models.zoo import ZooEntry, read_codes, read_entry
+from wiseale.models.places import ZooEntry, read_codes, read_entry
 
 
 def shown_dataset(models: Sequence[Opened]) -> str | None:

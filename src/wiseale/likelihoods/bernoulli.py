@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from wiseale.likelihoods.likelihood import Likelihood, LikelihoodSettings, OutputLayer
+from wiseale.likelihoods.likelihood import Likelihood, LikelihoodSettings, OutputLayer, best_scale
 from wiseale.spaces import Space
 
 
@@ -65,17 +65,22 @@ class BernoulliSettings(LikelihoodSettings):
 class BernoulliOutput(OutputLayer):
     """Takes the decoder's output as logits."""
 
+    link = "sigmoid"
+
     def forward(self, output: Tensor) -> Bernoulli:
         """The likelihood of a batch."""
         return Bernoulli(output)
 
     def start_decoder(self, mean: Tensor, loadings: Tensor, x: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
-        """Logits with the mean's log odds as bias; the weights are loadings / p(1 − p), times what suits the rows best.
+        """Logits with the mean's log odds as bias; weights times what suits the rows best."""
+        bias, weights = start_logits(mean, loadings)
+        return best_scale(weights, lambda decoder: Bernoulli(z @ decoder.T + bias).log_prob(x)), bias
 
-        Entries that are nearly constant have p(1 − p) near 0: it counts as 0.05 at least.
-        """
-        p = mean.clamp(0.01, 0.99)
-        bias, weights = p.logit(), loadings / (p * (1 - p)).clamp_min(0.05)[:, None]
-        candidates = [weights * 2.0**-k for k in range(5)]
-        worth = [float(Bernoulli(z @ candidate.T + bias).log_prob(x).mean()) for candidate in candidates]
-        return candidates[worth.index(max(worth))], bias
+
+def start_logits(mean: Tensor, loadings: Tensor) -> tuple[Tensor, Tensor]:
+    """Bias and weights of logits whose sigmoid is ``mean + loadings z`` about z = 0: loadings / p(1 − p).
+
+    Entries that are nearly constant have p(1 − p) near 0: it counts as 0.05 at least.
+    """
+    p = mean.clamp(0.01, 0.99)
+    return p.logit(), loadings / (p * (1 - p)).clamp_min(0.05)[:, None]

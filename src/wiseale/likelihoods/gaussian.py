@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from wiseale.config import setting
-from wiseale.likelihoods.likelihood import Likelihood, LikelihoodSettings, OutputLayer, normal_like
+from wiseale.likelihoods.likelihood import Likelihood, LikelihoodSettings, OutputLayer, log_excess, normal_like
 from wiseale.posterior import LOG_2PI
 from wiseale.spaces import Space
 
@@ -91,6 +91,8 @@ class GaussianSettings(LikelihoodSettings):
 class FixedNoise(OutputLayer):
     """Takes the decoder's output as the mean; x_sigma is given."""
 
+    link = "identity"
+
     def __init__(self, x_sigma: float) -> None:
         super().__init__()
         self.x_sigma = x_sigma
@@ -111,6 +113,8 @@ class LearnedNoise(OutputLayer):
     loss is a bound on −log p(x).
     """
 
+    link = "identity"
+
     def __init__(self, shape: tuple[int, ...], x_sigma_min: float) -> None:
         super().__init__()
         self.x_sigma_min = x_sigma_min
@@ -128,6 +132,5 @@ class LearnedNoise(OutputLayer):
     @torch.no_grad()
     def start_noise(self, residual: float) -> float:
         """Set every x_sigma to the residuals' standard deviation."""
-        above = max(math.sqrt(residual) - self.x_sigma_min, 0.1 * self.x_sigma_min)
-        self.log_x_sigma.fill_(math.log(above))
+        self.log_x_sigma.fill_(log_excess(residual, self.x_sigma_min))
         return float(self.x_sigma.square().mean())

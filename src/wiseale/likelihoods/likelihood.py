@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -76,6 +77,9 @@ class OutputLayer(nn.Module, ABC):
     hidden: float = 0.0
     """Part of the cells hidden from the encoder in each training step."""
 
+    link: Literal["identity", "sigmoid"] | None = None
+    """From the decoder's output to E[x|z], where one of these functions of every entry is all."""
+
     @abstractmethod
     def forward(self, output: Tensor) -> Likelihood:
         """The likelihood whose parameters are the decoder's output, ``(M, *output_shape)``."""
@@ -124,6 +128,18 @@ class LikelihoodSettings(Settings):
                 f"a {name} likelihood needs values between {low:g} and {high:g}: "
                 f"the data goes from {smallest:g} to {largest:g}"
             )
+
+
+def best_scale(weights: Tensor, log_prob: Callable[[Tensor], Tensor], keep: Tensor | bool = False) -> Tensor:
+    """Decoder weights (D, d_z) times that power of ½ at which rows are likeliest; those in ``keep`` stay."""
+    candidates = [torch.where(torch.as_tensor(keep), weights, weights * 2.0**-k) for k in range(5)]
+    worth = [float(log_prob(candidate).mean()) for candidate in candidates]
+    return candidates[worth.index(max(worth))]
+
+
+def log_excess(variance: float, floor: float) -> float:
+    """log(σ − floor) of a width σ with this variance, whose logarithm above its floor is learned."""
+    return math.log(max(math.sqrt(variance) - floor, 0.1 * floor))
 
 
 def normal_like(like: Tensor, generator: torch.Generator | None) -> Tensor:

@@ -7,22 +7,38 @@ Poisson or negative binomial. log p(x|z) is the sum over the cells that were obs
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from wiseale.config import setting
 from wiseale.errors import ConfigError
-from wiseale.likelihoods.likelihood import Likelihood, LikelihoodSettings, OutputLayer, normal_like
-from wiseale.posterior import LOG_2PI
+from wiseale.likelihoods.bernoulli import start_logits
+from wiseale.likelihoods.columns import Binary, Categorical, NegativeBinomial, Poisson
+from wiseale.likelihoods.gaussian import Gaussian
+from wiseale.likelihoods.likelihood import (
+    Likelihood,
+    LikelihoodSettings,
+    OutputLayer,
+    best_scale,
+    log_excess,
+)
 from wiseale.spaces import MixedSpace, Space
-from wiseale.spaces.columns import COUNTS
 
-HIGHEST_LOG_RATE = 25.0  # of a count: exp of it is far beyond any table and far below float32's largest
 _DISPERSIONS = (-5.0, 16.0)  # logarithm of r: at e^16 the variance is the mean's, up to a part in a million at mean 9
-_KINDS = ("number", "binary", "category", *COUNTS)
+
+
+_KINDS: Mapping[str, Callable[[Tensor, MixedOutput], Likelihood]] = {
+    "number": lambda entries, layer: Gaussian(entries, layer.x_sigma),
+    "binary": lambda entries, layer: Binary(entries),
+    "category": lambda entries, layer: Categorical(entries),
+    "poisson": lambda entries, layer: Poisson(entries),
+    "negative_binomial": lambda entries, layer: NegativeBinomial(entries, layer.dispersion),
+}
+"""The distribution of each kind's cells, ``(M, columns)``, from the decoder's output for them."""
 
 
 @dataclass(frozen=True)
@@ -39,107 +55,52 @@ class Mixed(Likelihood):
     output: Tensor
     layer: MixedOutput
 
+    @cached_property
+    def parts(self) -> dict[str, Likelihood]:
+        """The distribution of each kind's cells."""
+        return {kind: _KINDS[kind](self.layer.entries(self.output, kind), self.layer) for kind in self.layer.kinds}
+
     @property
     def mean(self) -> Tensor:
         """E[x|z] cell by cell, (M, C): the probability of a binary column's 1, the likeliest level of a category."""
-        return self.layer.cells(self.expected)
+        return self.layer.in_order([part.mean for part in self.parts.values()])
 
     @property
     def expected(self) -> Tensor:
         """E of every entry, (M, W): means, probabilities of each level, rates."""
-        return self.layer.expectation(self.output)
+        result = self.output.clone()
+        for kind, part in self.parts.items():
+            self.layer.set_entries(result, kind, part.expected)
+        return result
 
     def cell_log_prob(self, x: Tensor) -> Tensor:
         """log p(cell|z) in nats, (M, C); 0 where a cell is missing."""
-        observed = ~x.isnan()
-        x = torch.where(observed, x, 0.0)
-        layer, parts = self.layer, []
-        for kind in layer.present:
-            cells = x.index_select(1, layer.places(kind, "columns"))
-            if kind == "category":
-                log_p = layer.logits(self.output).log_softmax(2)
-                parts.append(log_p.gather(2, cells.long()[..., None])[..., 0])
-                continue
-            output = layer.entries(self.output, kind)
-            if kind == "number":
-                scaled = (cells - output) / layer.x_sigma
-                parts.append(-0.5 * scaled.square() - layer.x_sigma.log() - 0.5 * LOG_2PI)
-            elif kind == "binary":
-                parts.append(-F.binary_cross_entropy_with_logits(output, cells, reduction="none"))
-            elif kind == "poisson":
-                parts.append(_poisson(_exact(cells), _exact(output)).to(output))
-            else:
-                parts.append(_negative_binomial(_exact(cells), _exact(output), _exact(layer.dispersion)).to(output))
-        return torch.where(observed, layer.in_order(parts), 0.0)
+        return self._by_kind(x, lambda part, cells: part.cell_log_prob(cells), missing=0.0)
 
     def errors(self, x: Tensor) -> Tensor:
         """How wrong each cell comes back, (M, C), NaN where it is missing.
 
         Numbers: (x − mean)². Binary columns and categories: 1 − p(x|z). Counts: (log(1 + x) − log(1 + rate))².
         """
-        observed = ~x.isnan()
-        present, mean, columns = torch.where(observed, x, 0.0), self.mean, self.layer.space.columns
-        squared = (present - mean).square()
-        counted = (present.log1p() - mean.log1p()).square()
-        unlikely = -self.cell_log_prob(x).expm1()
-        count = torch.tensor([column.is_count for column in columns], device=x.device)
-        level = torch.tensor([column.has_levels for column in columns], device=x.device)
-        errors = torch.where(level, unlikely, torch.where(count, counted, squared))
-        return torch.where(observed, errors, math.nan)
+        return self._by_kind(x, lambda part, cells: part.errors(cells), missing=math.nan)
 
     def surprise(self, x: Tensor) -> Tensor:
         """Log p of the expected cell less log p of the observed one, (M, C), nats; at least 0, NaN where it is missing.
 
         Expected are the mean of a number, the likeliest level, and a count's rate rounded down.
         """
-        expected = self.mean
-        for i, column in enumerate(self.layer.space.columns):
-            if column.kind == "binary":
-                expected[:, i] = expected[:, i].round()
-            elif column.is_count:
-                expected[:, i] = expected[:, i].floor()
-        surprise = (self.cell_log_prob(expected) - self.cell_log_prob(x)).clamp_min(0)
-        return torch.where(x.isnan(), math.nan, surprise)
+        return self._by_kind(x, lambda part, cells: part.surprise(cells).clamp_min(0), missing=math.nan)
 
     def sample(self, generator: torch.Generator | None = None) -> Tensor:
-        """One draw of every cell, (M, C), drawn on the CPU, as everywhere, because generators are of the CPU."""
-        layer, parts = self.layer, []
-        for kind in layer.present:
-            if kind == "category":
-                p = layer.logits(self.output).softmax(2).cpu()
-                levels = torch.multinomial(p.flatten(0, 1), 1, generator=generator)
-                parts.append(levels.view(p.shape[:2]).to(self.output))
-                continue
-            output = layer.entries(self.output, kind)
-            if kind == "number":
-                parts.append(output + layer.x_sigma * normal_like(output, generator))
-            elif kind == "binary":
-                parts.append(torch.bernoulli(output.sigmoid().cpu(), generator=generator).to(output))
-            else:
-                rate = output.clamp_max(HIGHEST_LOG_RATE).exp().cpu()
-                if kind == "negative_binomial":  # a Poisson whose rate is Gamma(r, mean/r)
-                    r = layer.dispersion.cpu().expand_as(rate).contiguous()
-                    rate = torch._standard_gamma(r, generator=generator) / r * rate
-                parts.append(torch.poisson(rate, generator=generator).to(output))
-        return layer.in_order(parts)
+        """One draw of every cell, (M, C)."""
+        return self.layer.in_order([part.sample(generator) for part in self.parts.values()])
 
-
-def _exact(values: Tensor) -> Tensor:
-    """In float64 (Apple's GPU has none): log p of a large count is a small difference of large numbers."""
-    return values if values.device.type == "mps" else values.double()
-
-
-def _poisson(x: Tensor, log_rate: Tensor) -> Tensor:
-    """log p of counts with this rate, nats."""
-    log_rate = log_rate.clamp_max(HIGHEST_LOG_RATE)
-    return x * log_rate - log_rate.exp() - torch.lgamma(x + 1)
-
-
-def _negative_binomial(x: Tensor, log_mean: Tensor, r: Tensor) -> Tensor:
-    """log p of counts with this mean and the variance mean + mean²/r, nats."""
-    log_odds = log_mean.clamp_max(HIGHEST_LOG_RATE) - r.log()
-    binomial = torch.lgamma(x + r) - torch.lgamma(r) - torch.lgamma(x + 1)
-    return binomial + r * F.logsigmoid(-log_odds) + x * F.logsigmoid(log_odds)
+    def _by_kind(self, x: Tensor, function: Callable[[Likelihood, Tensor], Tensor], missing: float) -> Tensor:
+        """A function of each kind's distribution and cells, (M, C), in the order of the columns."""
+        observed = ~x.isnan()
+        x = torch.where(observed, x, 0.0)
+        values = [function(part, self.layer.columns(x, kind)) for kind, part in self.parts.items()]
+        return torch.where(observed, self.layer.in_order(values), missing)
 
 
 @dataclass(frozen=True)
@@ -172,44 +133,41 @@ class MixedOutput(OutputLayer):
         self.space = space
         self.x_sigma_min = x_sigma_min
         self.hidden = hidden
-        kinds = [column.kind for column in space.columns]
-        self.present = [kind for kind in _KINDS if kind in kinds]
-        groups = {kind: [i for i, other in enumerate(kinds) if other == kind] for kind in _KINDS}
-        for kind in self.present:
-            self._place(kind, "columns", groups[kind])
-            self._place(kind, "entries", [space.starts[i] for i in groups[kind]])
+        groups = {name: [i for i, column in enumerate(space.columns) if column.kind == name] for name in _KINDS}
+        self.kinds = [kind for kind in _KINDS if groups[kind]]
+        for name in self.kinds:
+            self._keep(f"_{name}_columns", groups[name])
+            self._keep(f"_{name}_entries", [space.starts[i] for i in groups[name]])
         grouped = [i for group in groups.values() for i in group]
-        self._place("all", "order", sorted(range(len(grouped)), key=grouped.__getitem__))
+        self._keep("_order", sorted(range(len(grouped)), key=grouped.__getitem__))
         widths = [space.columns[i].width for i in groups["category"]]
         starts = torch.tensor([space.starts[i] for i in groups["category"]], dtype=torch.long)[:, None]
         levels = torch.arange(max(widths, default=1))
         self.register_buffer("levels", (starts + levels).clamp_max(len(space.entries) - 1), persistent=False)
         self.register_buffer("beyond", levels >= torch.tensor(widths, dtype=torch.long)[:, None], persistent=False)
         for name, kind in (("log_x_sigma", "number"), ("log_dispersion", "negative_binomial")):
-            start = torch.zeros(kinds.count(kind))
+            start = torch.zeros(len(groups[kind]))
             if len(start):
                 self.register_parameter(name, nn.Parameter(start))
             else:
                 self.register_buffer(name, start, persistent=False)
 
-    def _place(self, kind: str, what: str, values: list[int]) -> None:
-        self.register_buffer(f"_{kind}_{what}", torch.tensor(values, dtype=torch.long), persistent=False)
+    def _keep(self, name: str, positions: list[int]) -> None:
+        self.register_buffer(name, torch.tensor(positions, dtype=torch.long), persistent=False)
 
-    def places(self, kind: str, what: str) -> Tensor:
-        """Where the ``"columns"`` of a kind are, or the first ``"entries"`` of each."""
-        return self.get_buffer(f"_{kind}_{what}")
+    def columns(self, x: Tensor, kind: str) -> Tensor:
+        """The cells of one kind's columns."""
+        return x.index_select(1, self.get_buffer(f"_{kind}_columns"))
+
+    def entries(self, output: Tensor, kind: str) -> Tensor:
+        """One kind's entries, (M, columns); of categories (M, columns, most levels), −∞ beyond a column's levels."""
+        if kind == "category":
+            return output[:, self.get_buffer("levels")].masked_fill(self.get_buffer("beyond"), -math.inf)
+        return output.index_select(1, self.get_buffer(f"_{kind}_entries"))
 
     def in_order(self, parts: list[Tensor]) -> Tensor:
         """Cells computed kind by kind, (M, C), in the order of the columns."""
-        return torch.cat(parts, 1).index_select(1, self.places("all", "order"))
-
-    def entries(self, output: Tensor, kind: str) -> Tensor:
-        """The decoder's outputs for the columns of one kind that has one entry each."""
-        return output.index_select(1, self.places(kind, "entries"))
-
-    def logits(self, output: Tensor) -> Tensor:
-        """The decoder's outputs for categories, (M, columns, most levels), −∞ beyond a column's levels."""
-        return output[:, self.get_buffer("levels")].masked_fill(self.get_buffer("beyond"), -math.inf)
+        return torch.cat(parts, 1).index_select(1, self.get_buffer("_order"))
 
     @property
     def x_sigma(self) -> Tensor:
@@ -225,34 +183,25 @@ class MixedOutput(OutputLayer):
         """The likelihood of a batch."""
         return Mixed(output, self)
 
-    def expectation(self, output: Tensor) -> Tensor:
-        """Means, probabilities and rates for the decoder's output, both (M, W)."""
-        result = output.clone()
-        for kind in self.present:
-            if kind == "category":
-                inside = ~self.get_buffer("beyond")
-                p = self.logits(output).softmax(2)
-                result[:, self.get_buffer("levels")[inside]] = p[:, inside]
-            elif kind != "number":
-                entries = self.entries(output, kind)
-                link = entries.sigmoid() if kind == "binary" else entries.clamp_max(HIGHEST_LOG_RATE).exp()
-                result[:, self.places(kind, "entries")] = link
-        return result
+    def set_entries(self, table: Tensor, kind: str, values: Tensor) -> None:
+        """Write what :meth:`entries` reads."""
+        if kind == "category":
+            inside = ~self.get_buffer("beyond")
+            table[:, self.get_buffer("levels")[inside]] = values[:, inside]
+        else:
+            table[:, self.get_buffer(f"_{kind}_entries")] = values
 
     def cells(self, expected: Tensor) -> Tensor:
         """Cells (M, C) for expectations (M, W): of a category, the likeliest level."""
-        return self.in_order(
-            [
-                self.logits(expected).argmax(2).to(expected) if kind == "category" else self.entries(expected, kind)
-                for kind in self.present
-            ]
-        )
+        entries = {kind: self.entries(expected, kind) for kind in self.kinds}
+        if "category" in entries:
+            entries["category"] = entries["category"].argmax(2).to(expected)
+        return self.in_order(list(entries.values()))
 
     @torch.no_grad()
     def start_noise(self, residual: float) -> float:
         """Set every width to the standard deviation of the features' residuals."""
-        above = max(math.sqrt(residual) - self.x_sigma_min, 0.1 * self.x_sigma_min)
-        self.log_x_sigma.fill_(math.log(above))
+        self.log_x_sigma.fill_(log_excess(residual, self.x_sigma_min))
         return max(residual, self.x_sigma_min**2)
 
     def start_decoder(self, mean: Tensor, loadings: Tensor, x: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
@@ -260,27 +209,20 @@ class MixedOutput(OutputLayer):
 
         ``mean`` (W,) and ``loadings`` (W, d_z) are of the entries, x (n, C) cells to judge the links' scale by.
         """
-        bias, weights, linear = mean.clone(), loadings.clone(), torch.ones(len(mean), dtype=torch.bool)
+        bias, weights, linear = mean.clone(), loadings.clone(), torch.ones(len(mean), 1, dtype=torch.bool)
         for i, (column, start) in enumerate(zip(self.space.columns, self.space.starts, strict=True)):
             part = slice(start, start + column.width)
             linear[part] = column.kind == "number"
             if column.kind == "binary":
-                p = mean[part].clamp(0.01, 0.99)
-                bias[part], weights[part] = p.logit(), weights[part] / (p * (1 - p)).clamp_min(0.05)[:, None]
+                bias[part], weights[part] = start_logits(mean[part], weights[part])
             elif column.kind == "category":
                 p = mean[part].clamp_min(0.5 / len(x))
                 bias[part], weights[part] = p.log(), weights[part] / p.clamp_min(0.05)[:, None]
             elif column.is_count:
                 bias[part] = x[:, i].nanmean().nan_to_num(1.0).clamp_min(1e-3).log()
-        return self._best_scale(weights, bias, linear, x, z), bias
-
-    def _best_scale(self, weights: Tensor, bias: Tensor, linear: Tensor, x: Tensor, z: Tensor) -> Tensor:
-        """The weights, those that are not a number's times the power of ½ that suits the rows best."""
         if bool(linear.all()):
-            return weights
-        candidates = [torch.where(linear[:, None], weights, weights * 2.0**-k) for k in range(5)]
+            return weights, bias
         exact = MixedOutput(self.space, self.x_sigma_min, self.hidden)
         exact.load_state_dict(self.state_dict())
         exact = exact.double()  # on the CPU
-        worth = [float(exact(z @ candidate.T + bias).log_prob(x).mean()) for candidate in candidates]
-        return candidates[worth.index(max(worth))]
+        return best_scale(weights, lambda decoder: exact(z @ decoder.T + bias).log_prob(x), linear), bias

@@ -15,19 +15,20 @@ from wiseale.models.onnx import Exported
 from wiseale.objectives import make_objective
 
 _PLACE = "path/to/this/directory"
+_READINGS = {
+    "values": "numbers as they are",
+    "unit": "8-bit pixels divided by 255",
+    "threshold": "8-bit pixels, 1 where at least 128",
+    "dynamic": "8-bit pixels, 1 where at least 128 (drawn anew at every step of training)",
+}
 
 
 @dataclass(frozen=True)
 class Provenance:
     """How a model was trained and evaluated; empty for a model without a run.
 
-    Attributes:
-        settings: the run's complete settings.
-        prior_weight: what the prior was multiplied by.
-        n_train: rows trained on.
-        n_held_out: rows held out.
-        measures: what ``wiseale evaluate`` measured, by name; None where it could not.
-        evaluated_on: the number and kind of the rows evaluated: ``"2,000 rows (test)"``.
+    ``measures`` are those of ``wiseale evaluate``, None where it could not measure, on the rows that ``evaluated_on``
+    describes: ``"2,000 rows (test)"``.
     """
 
     settings: TrainConfig | None = None
@@ -43,7 +44,7 @@ class Provenance:
         return Path(self.settings.data).name if self.settings else ""
 
     @property
-    def measured(self) -> dict[str, float]:
+    def values(self) -> dict[str, float]:
         """Measures that have a value, by name."""
         return {name: value for name, value in self.measures.items() if value is not None}
 
@@ -62,7 +63,7 @@ def model_card(
         _USE,
         "## Model\n\n" + _table(_model_facts(model_config)),
         "## Training data\n\n" + _table(_data_facts(model_config, known)),
-        "## Training\n\n" + _training(known),
+        "## Training\n\n" + (_table(_training_facts(known)) or "Not recorded."),
         "## Evaluation\n\n" + _evaluation(known),
         "## How to use it\n\n" + (_onnx_usage(model_config, onnx) if onnx else _USAGE.replace(_PLACE, place)),
     ]
@@ -94,11 +95,11 @@ def _header(name: str, objective: str, known: Provenance, onnx: Exported | None)
     """YAML between rules; every value is written as JSON, which YAML reads."""
     tags = ["wiseale", "autoencoder", "representation-learning", objective, *(["onnx"] if onnx else [])]
     lines = ["library_name: wiseale", "pipeline_tag: feature-extraction", f"tags: {json.dumps(tags)}"]
-    if known.measured:
+    if known.values:
         result = {
             "task": {"type": "feature-extraction"},
             "dataset": {"name": known.data or "unknown", "type": known.data or "unknown"},
-            "metrics": [{"type": key, "value": value} for key, value in known.measured.items()],
+            "metrics": [{"type": key, "value": value} for key, value in known.values.items()],
         }
         lines.append(f"model-index: {json.dumps([{'name': name, 'results': [result]}], ensure_ascii=False)}")
     return "\n".join(["---", *lines, "---"])
@@ -112,53 +113,43 @@ def _rows(model_config: ModelConfig) -> str:
 
 
 def _model_facts(model_config: ModelConfig) -> dict[str, str]:
-    readings = {
-        "values": "numbers as they are",
-        "unit": "8-bit pixels divided by 255",
-        "threshold": "8-bit pixels, 1 where at least 128",
-        "dynamic": "8-bit pixels, 1 where at least 128 (drawn anew at every step of training)",
-    }
-    own_prior = make_objective(model_config.objective).own_prior
-    return {
+    own_prior, space = make_objective(model_config.objective).own_prior, model_config.space
+    facts = {
         "objective": f"`{model_config.objective}`",
         "network": f"`{model_config.network}`",
         "likelihood": f"`{model_config.likelihood}`",
         "codes": f"{model_config.latent_dim}, {'with' if model_config.stochastic else 'without'} standard deviations",
         "prior": "its own, kept with the model" if own_prior else "N(0, I)",
-        "input": f"{_rows(model_config)}; {readings[model_config.space.reading]}",
-        **(
-            {"columns": ", ".join(f"`{name}`" for name in model_config.space.names)} if model_config.space.names else {}
-        ),
-        "units": "not standardised" if model_config.space.scaling == "none" else "standardised inside the model",
+        "input": f"{_rows(model_config)}; {_READINGS[space.reading]}",
     }
+    if space.names:
+        facts["columns"] = ", ".join(f"`{name}`" for name in space.names)
+    return {**facts, "units": "not standardised" if space.scaling == "none" else "standardised inside the model"}
 
 
 def _data_facts(model_config: ModelConfig, known: Provenance) -> dict[str, str]:
+    facts = {"data": known.data, "SHA-256 of its content": model_config.data_fingerprint}
+    counts = {"rows trained on": known.n_train, "rows held out": known.n_held_out}
     return {
-        "data": f"`{known.data}`" if known.data else "not recorded",
-        "SHA-256 of its content": f"`{model_config.data_fingerprint}`"
-        if model_config.data_fingerprint
-        else "not recorded",
-        **({} if known.n_train is None else {"rows trained on": f"{known.n_train:,}"}),
-        **({} if known.n_held_out is None else {"rows held out": f"{known.n_held_out:,}"}),
+        **{name: f"`{fact}`" if fact else "not recorded" for name, fact in facts.items()},
+        **{name: f"{count:,}" for name, count in counts.items() if count is not None},
     }
 
 
-def _training(known: Provenance) -> str:
-    names = ("batch_size", "max_epochs", "lr", "lr_schedule", "prior_warmup", "patience", "seed", "precision")
+def _training_facts(known: Provenance) -> dict[str, str]:
     if known.settings is None:
-        return "Not recorded."
+        return {}
+    names = ("batch_size", "max_epochs", "lr", "lr_schedule", "prior_warmup", "patience", "seed", "precision")
     facts = {name: f"`{getattr(known.settings, name)}`" for name in names}
-    if known.prior_weight is not None:
-        facts["effective prior weight"] = f"`{known.prior_weight:g}`"
-    return _table(facts)
+    weight = known.prior_weight
+    return facts if weight is None else {**facts, "effective prior weight": f"`{weight:g}`"}
 
 
 def _evaluation(known: Provenance) -> str:
-    if not known.measured:
+    if not known.values:
         return "Not evaluated."
     about = f"On {known.evaluated_on}; nats per observation unless the name says otherwise."
-    return f"{about}\n\n" + _table({key: f"{value:.6g}" for key, value in known.measured.items()})
+    return f"{about}\n\n" + _table({key: f"{value:.6g}" for key, value in known.values.items()})
 
 
 def _onnx_usage(model_config: ModelConfig, onnx: Exported) -> str:
@@ -179,5 +170,7 @@ decoder = onnxruntime.InferenceSession("decoder.onnx")
 
 def _table(facts: dict[str, str]) -> str:
     """Two columns of Markdown; a bar or a line break inside would end the cell."""
+    if not facts:
+        return ""
     rows = [f"| {key} | {' '.join(value.split()).replace('|', chr(92) + '|')} |" for key, value in facts.items()]
     return "\n".join(["| | |", "|---|---|", *rows])

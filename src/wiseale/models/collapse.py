@@ -11,30 +11,21 @@ from torch import Tensor
 from wiseale.divergences import log_aggregate
 from wiseale.likelihoods import LikelihoodSettings
 from wiseale.networks.model import Model
-from wiseale.objectives.terms import Objective, WeightedObjective
+from wiseale.objectives.terms import Objective
 from wiseale.posterior import Posterior
 from wiseale.randomness import standard_normal
 
-ACTIVE_VARIANCE = 0.01
-"""A unit is active if its posterior means vary by more than this (Burda et al. 2016)."""
-
-LEAST_INFORMATION = 0.1
-"""Nats of mutual information below which a model counts as collapsed."""
-
-ENOUGH_ROWS = 200
-"""Rows from which collapse is judged by their mutual information: with fewer its estimate is too noisy."""
-
-ROWS = 1000
-"""Rows that :func:`code_use_of` reads at the most: the mutual information costs their square."""
+ACTIVE_VARIANCE = 0.01  # a unit is active if its posterior means vary by more than this (Burda et al. 2016)
+LEAST_INFORMATION = 0.1  # nats of mutual information below which a model counts as collapsed
+ENOUGH_ROWS = 200  # from which collapse is judged by their mutual information: with fewer its estimate is too noisy
+ROWS = 1000  # that code_use_of reads at the most: the mutual information costs their square
 
 
 @dataclass(frozen=True)
 class CodeUse:
-    """How much a model's codes say about x.
+    """How much a model's codes say about x: units that are active, Var_x mu_k > 0.01, and the information in nats.
 
-    Attributes:
-        active_units: units whose posterior means vary from row to row, Var_x mu_k > 0.01.
-        mutual_information: between x and z, nats; None where the encoder is deterministic or it was not measured.
+    The mutual information of x and z is None where the encoder is deterministic or it was not measured.
 
     >>> CodeUse(2, 0.03).collapsed, CodeUse(2, 3.0).collapsed, CodeUse(0).collapsed
     (True, False, True)
@@ -98,22 +89,14 @@ def collapse_message(
 ) -> str | None:
     """One line that says that a model has collapsed and what to try; None where it has not.
 
-    Args:
-        use: of the model's codes.
-        objective: what it was trained with.
-        likelihood: of x given its codes.
-        spell: writes the name of a setting as the reader's interface does (``--lr``).
+    ``spell`` writes the name of a setting as the reader's interface does (``--lr``).
     """
     if not use.collapsed:
         return None
-    weight = objective.weight_setting if isinstance(objective, WeightedObjective) else None
-    smaller = f"a smaller {weight} in {spell('objective')}" if weight else "a system with a prior weight below 1"
-    fixed_noise = isinstance(getattr(likelihood, "x_sigma", None), float)
-    advice = [
-        smaller,
-        f"{spell('prior_warmup')}",
-        *([f"{spell('likelihood')} gaussian:x_sigma=learned"] if fixed_noise else []),
-        f"another init in {spell('network')}",
-        "more epochs",
-    ]
+    weight = objective.weight_setting
+    advice = [f"a smaller {weight} in {spell('objective')}" if weight else "a system with a prior weight below 1"]
+    advice.append(spell("prior_warmup"))
+    if isinstance(getattr(likelihood, "x_sigma", None), float):  # the noise is fixed
+        advice.append(f"{spell('likelihood')} gaussian:x_sigma=learned")
+    advice += [f"another init in {spell('network')}", "more epochs"]
     return f"the codes have collapsed ({use}): they say next to nothing about the data; try {', '.join(advice)}"

@@ -1,9 +1,18 @@
-"""Applies a trained model to files, block by block: rows to codes, codes to rows, and samples."""
+"""Applies a trained model to files, block by block: rows to codes, codes to rows, samples, missing cells.
+
+The codes of many files are one output for each, written once, here or on a cluster, and continued after a kill.
+"""
 
 from __future__ import annotations
 
+import functools
+import glob
+import itertools
+import os
 import re
+import time
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +24,19 @@ from wiseale.data.dataset import Array
 from wiseale.data.source import file_reader, split_path
 from wiseale.data.stream import CellStream, RowStream, cell_stream, open_rows, said_unseen
 from wiseale.data.tables.table import TableFile
-from wiseale.errors import DataError
-from wiseale.models import imputation
-from wiseale.models.inference import Codec
+from wiseale.errors import DataError, WiseAleError
+from wiseale.models.inference import Codec, open_codec
+from wiseale.models.model_file import model_digest, model_directory
+from wiseale.platform.atomic_files import clear_leftovers, write_text
+from wiseale.platform.json_files import parse_table, read_text, record, to_json
+from wiseale.processes.engines import Ending, Engine, Stop, run_all
 from wiseale.spaces import Column, NumbersSpace, TableSpace
 from wiseale.spaces.columns import Unseen
 
 Progress = Callable[[int, int | None], None]
 
 _CODES = np.dtype(np.float32)  # the network's own precision
+_STOP_SECONDS = 0.5
 
 
 def embed(
@@ -79,13 +92,8 @@ def open_codes(codec: Codec, spec: str) -> RowStream:
 
 def decode(codec: Codec, rows: RowStream, out: Path, *, progress: Progress) -> int:
     """Write E[x|z] of codes in the user's units; the number of rows."""
-
-    def decoded() -> Iterable[Array]:
-        for block in rows.blocks():
-            for part in codec.blocks(len(block)):
-                yield codec.decode(block[part])
-
-    return _write_x(codec, decoded(), out, rows.n, progress)
+    blocks = (codec.decode(block[part]) for block in rows.blocks() for part in codec.blocks(len(block)))
+    return _write_x(codec, blocks, out, rows.n, progress)
 
 
 def sample(codec: Codec, n: int, out: Path, *, seed: int = 0, noise: bool = False, progress: Progress) -> int:
@@ -116,7 +124,7 @@ def impute(codec: Codec, cells: CellStream, out: Path, *, progress: Progress) ->
     fields = [Field(name, (), np.dtype(object), (selection.names[i],)) for i, name in enumerate(names)]
     with ArrayOutput(out, fields, cells.form) as output:
         for block, raw in cells.blocks():
-            parts = [imputation.impute(codec, block.values[part]) for part in codec.blocks(len(raw))]
+            parts = [codec.impute(block.values[part]) for part in codec.blocks(len(raw))]
             answers = _cells(cells.space.written, np.concatenate(parts))
             columns = []
             for i in range(len(names)):
@@ -151,7 +159,7 @@ def _objects(values: Sequence[Any]) -> npt.NDArray[np.object_]:
 
 
 def code_names(latent_dim: int) -> tuple[str, ...]:
-    """The names of the code columns in a table: z1, z2, ..., one for each dimension, as in figures and the explorer."""
+    """The names of the code columns in a table: z1, z2, ..., as in figures and the explorer."""
     return tuple(f"z{k}" for k in range(1, latent_dim + 1))
 
 
@@ -165,3 +173,130 @@ def refuse_overwriting(out: Path, data: str) -> None:
     source = split_path(data)[0]
     if out.exists() and source.exists() and out.samefile(source):
         raise DataError(f"{out} is the file to be read: choose another name for the output")
+
+
+@dataclass(frozen=True)
+class Shard:
+    """One file of an archive, with the settings to read it, and the file for its codes."""
+
+    data: str
+    out: Path
+
+    @property
+    def done(self) -> bool:
+        """Whether its codes are written, after the last change to its rows."""
+        return self.out.exists() and self.out.stat().st_mtime >= split_path(self.data)[0].stat().st_mtime
+
+
+@dataclass(frozen=True)
+class Request:
+    """What an archive's codes are: of which model, and with what beside the codes."""
+
+    model: str
+    model_sha256: str
+    sigma: bool = False
+    error: bool = False
+    unseen: Unseen | None = None
+
+
+def is_pattern(spec: str) -> bool:
+    """Whether a spec names several files: it has wildcards, and is not the name of a file that has them."""
+    path = split_path(spec)[0]
+    return glob.has_magic(str(path)) and not path.exists()
+
+
+def list_shards(spec: str, out: Path, suffix: str | None = None) -> list[Shard]:
+    """The files of a pattern such as ``shards/*.parquet``, sorted, and where in the folder ``out`` their codes go.
+
+    Files keep their place below the pattern's first folder without wildcards. The codes of Parquet files are Parquet
+    files, those of others ``.npy``, unless a suffix is given.
+    """
+    pattern, settings = split_path(spec)
+    paths = sorted(Path(name) for name in glob.glob(str(pattern), recursive=True) if os.path.isfile(name))
+    if not paths:
+        raise DataError(f"no file matches {spec}: check the pattern, in quotes")
+    root = Path(*itertools.takewhile(lambda part: not glob.has_magic(part), pattern.parts[:-1]))
+    shards: dict[Path, Shard] = {}
+    for path in paths:
+        ending = suffix or (".parquet" if path.suffix.lower() == ".parquet" else ".npy")
+        place = out.absolute() / path.relative_to(root).with_suffix(ending)
+        shard = Shard(f"{path}:{settings}" if settings else str(path), place)
+        if (other := shards.setdefault(place, shard)) is not shard:
+            raise DataError(f"{other.data} and {shard.data} would both be written to {place}: name one kind")
+        if place == path:
+            raise DataError(f"{place} is a file to be read: choose another folder for the output")
+    return list(shards.values())
+
+
+def make_request(model: Path, *, sigma: bool, error: bool, unseen: Unseen | None) -> Request:
+    """The request for codes of a model or run directory."""
+    return Request(str(model.absolute()), model_digest(model_directory(model)), sigma, error, unseen)
+
+
+def keep_request(request: Request, out: Path) -> None:
+    """Write what the folder holds; one that holds codes of another model, or other columns, is refused."""
+    path = out / "archive.json"
+    if path.exists():
+        try:
+            before = record(Request, parse_table(read_text(path)))
+        except (OSError, ValueError) as error:
+            raise DataError(f"cannot read {path}: {error}; choose another folder") from None
+        if before.model_sha256 != request.model_sha256:
+            raise DataError(f"{out} holds codes of another model, {before.model}: choose another folder")
+        if (before.sigma, before.error, before.unseen) != (request.sigma, request.error, request.unseen):
+            raise DataError(f"{out} holds codes with other --sigma, --error or --unseen: choose another folder")
+    out.mkdir(parents=True, exist_ok=True)
+    write_text(path, to_json(asdict(request)))
+
+
+def embed_archive(
+    shards: Sequence[Shard], request: Request, engine: Engine, progress: Callable[[int, int], None]
+) -> tuple[int, list[tuple[Shard, str]]]:
+    """Write the codes of every shard that has none: the number of rows, and the shards that failed with their reasons.
+
+    One process at a time may do so for a shard. A shard that cannot be read does not stop the others. Interrupted,
+    those under way are given up, and done by a later call. ``progress`` gets the number of shards done, and of all.
+    """
+    for folder in {shard.out.parent for shard in shards}:
+        folder.mkdir(parents=True, exist_ok=True)
+    work = functools.partial(_embed_shard, request=request)
+    ended = run_all(shards, work, engine, lambda ended, running: progress(len(ended), len(shards)))
+    failures = [(shard, ending.reason) for shard, ending in ended.items() if ending.state != "done"]
+    return sum(ending.rows for ending in ended.values()), failures
+
+
+def _embed_shard(shard: Shard, stop: Stop, request: Request) -> Ending:
+    """Write the codes of one shard."""
+    checked = time.monotonic()
+
+    def end_if_stopped(done: int, total: int | None) -> None:
+        nonlocal checked
+        if time.monotonic() - checked > _STOP_SECONDS:
+            checked = time.monotonic()
+            if stop.is_set():
+                raise _StoppedError
+
+    try:
+        if not shard.out.parent.is_dir():
+            raise DataError(f"no folder {shard.out.parent} here: -o must be on a file system that all workers share")
+        if stop.is_set():
+            return Ending("stopped", "stopped")
+        clear_leftovers(shard.out.parent, f".{shard.out.name}.")  # of a writer that was killed
+        codec = _load(request.model, request.model_sha256)
+        rows = open_rows(shard.data, space=codec.space, unseen=request.unseen)
+        n = embed(codec, rows, shard.out, sigma=request.sigma, error=request.error, progress=end_if_stopped)
+        return Ending("done", rows=n)
+    except _StoppedError:
+        return Ending("stopped", "stopped")
+    except (WiseAleError, OSError) as error:
+        return Ending("failed", str(error))
+
+
+@functools.lru_cache(maxsize=2)
+def _load(model: str, sha256: str) -> Codec:
+    """The model, loaded once by each process."""
+    return open_codec(Path(model), sha256)
+
+
+class _StoppedError(Exception):
+    """Raised between two blocks of a shard that is to be given up."""

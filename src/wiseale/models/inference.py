@@ -22,6 +22,7 @@ from wiseale.models.model_file import ModelConfig, load_model
 from wiseale.networks.model import Model
 from wiseale.objectives.terms import Objective
 from wiseale.posterior import Posterior
+from wiseale.priors import StandardNormal
 from wiseale.randomness import generator, standard_normal
 from wiseale.spaces import Reading, Space
 from wiseale.spaces.reading import as_x
@@ -29,11 +30,12 @@ from wiseale.spaces.units import Units
 
 Numbers = npt.NDArray[np.floating]
 
-SCORE_DRAWS = 16
-"""Codes drawn for each row by :meth:`Codec.elbo`, in pairs of opposite noise."""
+SCORE_DRAWS, IMPUTATION_DRAWS = 16, 64
+"""Codes drawn for each row by :meth:`Codec.elbo` and :meth:`Codec.impute`, in pairs of opposite noise."""
 
 _BLOCK_ENTRIES = 1 << 20  # entries of x in a block
 _BLOCK_ROWS = 4096
+_ROUNDS = 50  # of imputation by an encoder that was trained on complete rows
 _DRAWN_ROWS = 1024  # codes drawn with one key, so that the first n samples do not depend on how many follow
 
 
@@ -53,17 +55,10 @@ class Codes:
 class Codec:
     """A trained model that takes rows as they are stored and returns the user's units.
 
-    Tables are computed in float64, so that a row's result does not depend on the rows beside it; signals and images in
-    float32, where that holds up to rounding, because convolutions in float64 are about ten times slower.
-
-    Args:
-        model: the model as it was trained, in float32.
-        model_config: its settings.
-        exact: False computes tables in float32 too, as in training; enough for means over many rows.
-
-    Attributes:
-        network: the model in the precision of the computation.
-        dtype: that precision, and the type of x_hat.
+    Tables are computed in float64, so that a row's result does not depend on the rows beside it (unless ``exact`` is
+    False: enough for means over many rows); signals and images in float32, where that holds up to rounding, because
+    convolutions in float64 are about ten times slower. ``model`` is as it was trained, in float32; ``network`` is in
+    the precision of the computation, ``dtype``, which x_hat has too.
     """
 
     def __init__(self, model: Model, model_config: ModelConfig, *, exact: bool = True) -> None:
@@ -123,8 +118,7 @@ class Codec:
     def cell_errors(self, stored: Array) -> Numbers:
         """The error of every entry of x, ``(n, *x_shape)``, from z = mu; NaN where a cell is missing."""
         x = self.read(stored)
-        errors: Numbers = self.network.decode(self.posterior(x).mu).errors(x).cpu().numpy()
-        return errors
+        return self.network.decode(self.posterior(x).mu).errors(x).cpu().numpy()
 
     @torch.inference_mode()
     def cell_surprise(self, stored: Array) -> Numbers:
@@ -134,8 +128,7 @@ class Codec:
         a cell is missing.
         """
         x = self.read(stored)
-        surprise: Numbers = self.network.decode(self.posterior(x).mu).surprise(x).cpu().numpy()
-        return surprise
+        return self.network.decode(self.posterior(x).mu).surprise(x).cpu().numpy()
 
     @torch.inference_mode()
     def decode(self, z: Array) -> Numbers:
@@ -160,10 +153,8 @@ class Codec:
         likelihood: LikelihoodSettings = config.build("likelihood", self.model_config.likelihood)
         likelihood.check_support(float(x.min()), float(x.max()))
         posterior = self.posterior(x)
-        half = standard_normal((SCORE_DRAWS // 2, self.model.latent_dim), 0, "evaluate").to(x)
         log_likelihood = torch.zeros(len(x), dtype=x.dtype, device=x.device)
-        for epsilon in torch.cat([half, -half]):
-            z = posterior.sample(epsilon.expand(len(x), -1))
+        for z in self._draws(posterior, SCORE_DRAWS):
             log_likelihood += self.network.decode(z).log_prob(x)
         log_jacobian = self.model.units.log_jacobian(x).to(log_likelihood)
         return (log_likelihood / SCORE_DRAWS - kl_posterior_prior(posterior) + log_jacobian).cpu().numpy()
@@ -172,7 +163,7 @@ class Codec:
     def sample(self, n: int, seed: int, *, noise: bool = False) -> Iterator[Numbers]:
         """n new observations in the user's units, block by block: E[x|z] for z of the prior, or draws of p(x|z)."""
         for block, start in enumerate(range(0, n, _DRAWN_ROWS)):
-            z = draw_prior(self.model, _DRAWN_ROWS, generator(seed, "sample", block, 0))
+            z = self.model.sample_prior(_DRAWN_ROWS, generator(seed, "sample", block, 0)).cpu()
             for part in self.blocks(len(z)):
                 left = n - start - part.start
                 if left <= 0:
@@ -185,6 +176,67 @@ class Codec:
                     x = likelihood.sample(generator(seed, "sample", block, 1 + part.start))[:left]
                 yield self._write(x)
 
+    @torch.inference_mode()
+    def impute(self, stored: Array) -> Numbers:
+        """Rows (n, C) with their missing cells filled by E[x|observed cells], of categories by the likeliest level.
+
+        The expectation is over z ~ q(z|x), each code weighted by p(x, z)/q(z|x) as in importance sampling (Mattei &
+        Frellsen 2019), so that it is the model's own posterior mean also where the encoder is only near it. Where the
+        model was trained on complete rows, missing cells start at 0 in its units and are decoded again and again.
+        """
+        x, network = self.read(stored), self.network
+        if not self.space.missing:
+            missing = x.isnan()
+            filled = x.nan_to_num(0.0)
+            for _ in range(_ROUNDS):
+                filled = torch.where(missing, network.decode(network.encode(filled).mu).mean, filled)
+            return self._fill(stored, filled)
+        z, weights = self._weighted_codes(x)
+        expected = torch.zeros(len(x), *self.space.output_shape, dtype=x.dtype, device=x.device)
+        for k in range(z.shape[1]):
+            expected += weights[:, k, None] * network.decode(z[:, k]).expected
+        return self._fill(stored, network.likelihood.cells(expected))
+
+    @torch.inference_mode()
+    def draw_missing(self, stored: Array, n_draws: int, seed: int, block: int = 0) -> list[Numbers]:
+        """``n_draws`` times the rows with their missing cells from p(missing|observed), for multiple imputation."""
+        x = self.read(stored)
+        z, weights = self._weighted_codes(x)
+        tables = []
+        for number in range(n_draws):
+            draws = generator(seed, "sample", block, number)
+            index = torch.multinomial(weights.cpu(), 1, generator=draws)[:, 0].to(z.device)
+            likelihood = self.network.decode(z[torch.arange(len(z), device=z.device), index])
+            tables.append(self._fill(stored, likelihood.sample(draws)))
+        return tables
+
+    def _weighted_codes(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Codes of every row (n, K, d_z) and their weights (n, K), which sum to 1."""
+        network = self.network
+        posterior = network.encode(x)
+        if posterior.sigma is None:
+            return posterior.mu[:, None], torch.ones(len(x), 1, dtype=x.dtype, device=x.device)
+        codes, logs = [], []
+        for z in self._draws(posterior, IMPUTATION_DRAWS):
+            codes.append(z)
+            if network.prior is None:
+                joint = network.decode(z).log_prob(x) + StandardNormal(network.latent_dim).log_prob(z)
+                logs.append(joint - posterior.log_prob(z))
+            else:  # a prior of the objective's own has no density here: every code counts alike
+                logs.append(torch.zeros(len(x), dtype=x.dtype, device=x.device))
+        return torch.stack(codes, 1), torch.stack(logs, 1).softmax(1)
+
+    def _draws(self, posterior: Posterior, n: int) -> Iterator[Tensor]:
+        """n codes of every row, from the same noise for all, in pairs of opposite noise."""
+        half = standard_normal((n // 2, self.model.latent_dim), 0, "evaluate").to(posterior.mu)
+        for epsilon in torch.cat([half, -half]):
+            yield posterior.sample(epsilon.expand(len(posterior), -1))
+
+    def _fill(self, stored: Array, x: Tensor) -> Numbers:
+        """The stored rows with x, in the user's units, where they are NaN."""
+        answers = self.in_user_units(x).numpy()
+        return np.where(np.isnan(np.asarray(stored, np.float64)), answers, stored).astype(np.float64)
+
     def _tensor(self, values: Array) -> Tensor:
         return torch.from_numpy(np.array(values, self.dtype)).to(self._device)
 
@@ -192,11 +244,6 @@ class Codec:
         """x in the user's units, in :attr:`dtype`."""
         result: Numbers = self.in_user_units(x).numpy().astype(self.dtype, copy=False)
         return result
-
-
-def draw_prior(model: Model, n: int, draws: torch.Generator) -> Tensor:
-    """n codes of the model's prior, (n, d_z), on the CPU."""
-    return model.sample_prior(n, draws).cpu()
 
 
 def has_elbo(objective: Objective) -> bool:

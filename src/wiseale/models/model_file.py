@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
+import math
+import os
+import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
+from safetensors.numpy import save_file as save_arrays
+from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from wiseale import config
 from wiseale.errors import ModelFileError, WiseAleError
-from wiseale.models.tensor_files import TensorHeader, header_of, misfit, read_header, read_tensors, write_tensors
 from wiseale.networks.model import Model, seeded
 from wiseale.objectives import make_objective
 from wiseale.platform.atomic_files import MANIFEST, read_manifest, verify_file, write_directory
@@ -27,26 +33,114 @@ WEIGHTS, CONFIG, CARD = "model.safetensors", "config.json", "README.md"
 CARD_MARK = "library_name: wiseale"
 """The second line of a model card."""
 
-_MAX_CONFIG_BYTES = 16 << 20
+_MAX_BYTES = 16 << 20  # of config.json, and of a header of tensors
 _MAX_SPEC = 10_000  # characters of a network's, likelihood's or objective's settings
 _MAX_CODES = 1 << 31
+_SMALL = 16 << 20  # bytes of tensors
+_SIZES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "I64": 8, "I32": 4, "I16": 2, "I8": 1, "U8": 1, "BOOL": 1}
+_FLOATS = {"F64", "F32", "F16", "BF16"}
+
+
+@dataclass(frozen=True)
+class TensorHeader:
+    """What a file says of one tensor; ``dtype`` as safetensors spells it (``"F32"``)."""
+
+    dtype: str
+    shape: tuple[int, ...]
+
+    @property
+    def bytes(self) -> int:
+        """Memory that the numbers take."""
+        return _SIZES[self.dtype] * math.prod(self.shape)
+
+
+def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
+    """Write a safetensors file that the same people may read as the files beside it; OSError where it cannot be."""
+    small = sum(tensor.nbytes for tensor in tensors.values()) < _SMALL
+    try:
+        if small and all(tensor.dtype != torch.bfloat16 for tensor in tensors.values()):
+            # The same bytes in a third of the time, at the cost of a copy.
+            save_arrays({name: tensor.numpy() for name, tensor in tensors.items()}, path)
+        else:
+            save_file(dict(tensors), path)
+    except SafetensorError as error:
+        number = re.search(r"os error (\d+)", str(error))
+        code = int(number[1]) if number else errno.EIO
+        raise OSError(code, os.strerror(code), str(path)) from None
+    if hasattr(os, "geteuid"):
+        mask = os.umask(0o077)  # which can only be read by setting it
+        os.umask(mask)
+        path.chmod(0o666 & ~mask)  # safetensors makes files for their owner alone
+
+
+def read_tensors(path: Path, device: str = "cpu") -> dict[str, Tensor]:
+    """The tensors in a file."""
+    try:
+        return load_file(path, device=device)
+    except (SafetensorError, OSError) as error:
+        raise ModelFileError(f"{path} cannot be read: {error}") from None
+
+
+def read_header(path: Path) -> dict[str, TensorHeader]:
+    """Names, types and shapes of the tensors in a file, without reading them; the file must have their size."""
+    try:
+        with path.open("rb") as file:
+            length = int.from_bytes(file.read(8), "little")
+            if length > _MAX_BYTES:
+                raise ValueError(f"its header would take {length:,} bytes")
+            header = parse_table(file.read(length).decode("utf-8"))
+            size = os.fstat(file.fileno()).st_size
+        header.pop("__metadata__", None)
+        headers = {name: _entry(values) for name, values in header.items()}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ModelFileError(f"{path} cannot be read: not a safetensors file ({error})") from None
+    expected = 8 + length + sum(tensor.bytes for tensor in headers.values())
+    if size != expected:
+        raise ModelFileError(f"{path} cannot be read: it has {size:,} bytes where its header says {expected:,}")
+    return headers
+
+
+def _entry(values: object) -> TensorHeader:
+    if not isinstance(values, dict) or values["dtype"] not in _SIZES or not isinstance(values["shape"], list):
+        raise ValueError("its header is malformed")
+    shape = tuple(values["shape"])
+    if any(type(length) is not int or not 0 <= length < 1 << 40 for length in shape) or len(shape) > 8:
+        raise ValueError("its header has an impossible shape")
+    return TensorHeader(values["dtype"], shape)
+
+
+def header_of(tensor: Tensor) -> TensorHeader:
+    """What a file would say of this tensor."""
+    name = str(tensor.dtype).removeprefix("torch.")
+    kind = {"bfloat16": "BF16", "bool": "BOOL", "uint8": "U8"}.get(name) or f"{name[0].upper()}{tensor.itemsize * 8}"
+    return TensorHeader(kind, tuple(tensor.shape))
+
+
+def misfit(given: Mapping[str, TensorHeader], wanted: Mapping[str, TensorHeader]) -> str | None:
+    """The first tensor that is missing, unknown, or of another shape or kind of number, in words; None if all fit."""
+    for name in sorted(given.keys() | wanted.keys()):
+        if name not in given:
+            return f"{name} is missing"
+        if name not in wanted:
+            return f"{name} is not one of the network's"
+        one, other = given[name], wanted[name]
+        if one.shape != other.shape:
+            return f"{name} has the shape {list(one.shape)} where the network has {list(other.shape)}"
+        if one.dtype != other.dtype and not {one.dtype, other.dtype} <= _FLOATS:
+            return f"{name} holds {one.dtype} where the network has {other.dtype}"
+    return None
 
 
 @dataclass(frozen=True)
 class ModelConfig:
-    """The settings a model is built from; specs are complete, so that changed defaults do not change saved models.
-
-    Attributes:
-        space: what one row is.
-        data_fingerprint: of what it was trained on; empty where that is not known.
-    """
+    """The settings a model is built from; specs are complete, so that changed defaults do not change saved models."""
 
     network: str
     likelihood: str
     objective: str
     space: Space
     latent_dim: int
-    data_fingerprint: str = ""
+    data_fingerprint: str = ""  # of what it was trained on, where that is known
 
     @property
     def stochastic(self) -> bool:
@@ -106,8 +200,7 @@ def save_model(
 ) -> None:
     """Write a model directory, at once; ``beside`` are further text files by name, such as its card.
 
-    ``half`` stores weights in float16; they are read as float32. ``fill_further`` writes files of its own into the
-    directory, which the manifest lists as well.
+    ``half`` stores weights in float16. ``fill_further`` writes files of its own, which the manifest lists as well.
     """
 
     def fill(temporary: Path) -> None:
@@ -128,18 +221,14 @@ def refuse_to_replace(directory: Path, files: Collection[str] = (WEIGHTS, CONFIG
         return
     if not directory.is_dir():
         raise ModelFileError(f"{directory} exists and is not a directory: choose another place")
-    known = {*files, MANIFEST, *([CARD] if _is_card(directory / CARD) else [])}
+    try:
+        has_card = CARD_MARK in read_text(directory / CARD).splitlines()[:2]  # and not a README.md of the user's own
+    except (OSError, ValueError):
+        has_card = False
+    known = {*files, MANIFEST, *([CARD] if has_card else [])}
     foreign = sorted(path.name for path in directory.iterdir() if path.name not in known or path.is_dir())
     if foreign:
         raise ModelFileError(f"{directory} exists and holds other things ({foreign[0]}): choose another directory")
-
-
-def _is_card(path: Path) -> bool:
-    """Whether a README.md is a model card that wiseale wrote, and not the user's own."""
-    try:
-        return CARD_MARK in read_text(path).splitlines()[:2]
-    except (OSError, ValueError):
-        return False
 
 
 def model_directory(path: Path) -> Path:
@@ -201,7 +290,7 @@ def _refuse_useless(path: Path, state: Mapping[str, Tensor]) -> None:
 def read_config(path: Path) -> ModelConfig:
     """The settings in a model's config.json."""
     try:
-        settings = parse_table(read_text(path, _MAX_CONFIG_BYTES))
+        settings = parse_table(read_text(path, _MAX_BYTES))
         kind, version = settings.pop("format"), settings.pop("version")
     except (OSError, ValueError, KeyError):
         raise ModelFileError(f"{path} does not describe a wiseale model") from None

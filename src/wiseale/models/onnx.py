@@ -21,7 +21,7 @@ from wiseale.models.inference import Codec
 from wiseale.models.model_file import refuse_to_replace
 from wiseale.networks.model import Model
 from wiseale.platform.atomic_files import write_directory
-from wiseale.spaces.units import Affine, Units
+from wiseale.spaces.units import Affine
 
 OPSET = 18
 TOLERANCE = 1e-5
@@ -58,17 +58,17 @@ def export_onnx(codec: Codec, directory: Path) -> Exported:
     refuse_to_replace(directory, ("encoder.onnx", "decoder.onnx"))
     model = copy.deepcopy(codec.model).cpu().eval()
     outputs = ("mu", "sigma") if codec.model_config.stochastic else ("mu",)
-    errors = {}
+    errors: list[float] = []
 
     def fill(temporary: Path) -> None:
         encoder, decoder = temporary / "encoder.onnx", temporary / "decoder.onnx"
         with _quiet():
             _write(_Encoder(model), torch.zeros(2, *model.x_shape), "x", outputs, encoder)
             _write(_Decoder(model), torch.zeros(2, model.latent_dim), "z", ("x_hat",), decoder)
-        errors["encoder"], errors["decoder"] = _verify(model, encoder, decoder)
+        errors.extend(_verify(model, encoder, decoder))
 
     write_directory(directory, fill)
-    return Exported(OPSET, outputs, errors["encoder"], errors["decoder"])
+    return Exported(OPSET, outputs, *errors)
 
 
 def require_extra() -> None:
@@ -87,9 +87,8 @@ class _Float32Units(nn.Module):
 
     def __init__(self, units: Affine) -> None:
         super().__init__()
-        high = units.mean.float()
-        self.register_buffer("high", high)
-        self.register_buffer("low", (units.mean.double() - high.double()).float())
+        self.register_buffer("high", units.mean.float())
+        self.register_buffer("low", (units.mean.double() - self.high.double()).float())
         self.register_buffer("scale", units.scale.float())
 
     def forward(self, x: Tensor) -> Tensor:
@@ -99,27 +98,20 @@ class _Float32Units(nn.Module):
         return x * self.scale + self.low + self.high
 
 
-def _float32_units(units: Units) -> Units | _Float32Units:
-    return _Float32Units(units) if isinstance(units, Affine) else units
-
-
-class _Encoder(nn.Module):
+class _InFloat32(nn.Module):
     def __init__(self, model: Model) -> None:
         super().__init__()
-        self.units = _float32_units(model.units)
+        self.units = _Float32Units(model.units) if isinstance(model.units, Affine) else model.units
         self.model = model
 
+
+class _Encoder(_InFloat32):
     def forward(self, x: Tensor) -> Tensor | tuple[Tensor, Tensor]:
         posterior = self.model.encode(self.units(x))
         return posterior.mu if posterior.sigma is None else (posterior.mu, posterior.sigma)
 
 
-class _Decoder(nn.Module):
-    def __init__(self, model: Model) -> None:
-        super().__init__()
-        self.units = _float32_units(model.units)
-        self.model = model
-
+class _Decoder(_InFloat32):
     def forward(self, z: Tensor) -> Tensor:
         return self.units.inverse(self.model.decode(z).mean)
 
@@ -183,13 +175,14 @@ def _session(path: Path) -> Any:
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Hide the exporter's messages, which are meant for its developers."""
-    levels = {name: logging.getLogger(name).level for name in _TALKATIVE}
+    loggers = [logging.getLogger(name) for name in _TALKATIVE]
+    levels = [logger.level for logger in loggers]
     try:
-        for name in _TALKATIVE:
-            logging.getLogger(name).setLevel(logging.ERROR)
+        for logger in loggers:
+            logger.setLevel(logging.ERROR)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
     finally:
-        for name, level in levels.items():
-            logging.getLogger(name).setLevel(level)
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import ClassVar
@@ -12,8 +11,8 @@ from torch import nn
 
 from wiseale.config import setting
 from wiseale.errors import ConfigError
+from wiseale.networks.layers import SameConv, SameConvTranspose, same_size
 from wiseale.networks.model import GenericNetwork
-from wiseale.networks.same_padding import SameConv, SameConvTranspose, same_size
 from wiseale.networks.stack import Stack
 
 
@@ -25,13 +24,11 @@ class _Conv(GenericNetwork):
     kernel: int = setting(4, "width of every filter", minimum=1)
     hidden: int = setting(256, "width of the fully connected layer", minimum=1)
 
-    @abstractmethod
-    def require(self, shape: tuple[int, ...]) -> None:
-        """An error for rows of another form."""
+    rows: ClassVar[str]
+    """The form of the rows it is for."""
 
     def encoder(self, shape: tuple[int, ...]) -> tuple[nn.Module, int]:
         """Convolutions for observations of this shape, and a hidden layer."""
-        self.require(shape)
         channels, sizes, flat = self._sizes(shape)
         down: list[nn.Module] = []
         for (inputs, outputs), size in zip(pairwise(channels), sizes[:-1], strict=True):
@@ -40,7 +37,6 @@ class _Conv(GenericNetwork):
 
     def decoder(self, latent_dim: int, shape: tuple[int, ...]) -> nn.Module:
         """The encoder backwards; odd sizes are restored exactly."""
-        self.require(shape)
         channels, sizes, flat = self._sizes(shape)
         up: list[nn.Module] = []
         for (outputs, inputs), (out, size) in zip(pairwise(channels), pairwise(sizes), strict=True):
@@ -55,6 +51,8 @@ class _Conv(GenericNetwork):
 
     def _sizes(self, shape: tuple[int, ...]) -> tuple[tuple[int, ...], list[tuple[int, ...]], int]:
         """Channels and sizes from x to the innermost layer, and the entries of that."""
+        if len(shape) != len(self.example_shape):
+            raise ConfigError(f"network {type(self).__name__.lower()} needs {self.rows}, got {shape}")
         channels, sizes = (shape[0], *self.channels), [shape[1:]]
         for _ in self.channels:
             sizes.append(same_size(sizes[-1], 2))
@@ -68,11 +66,7 @@ class Conv1d(_Conv):
     kernel: int = setting(8, "width of every filter", minimum=1)
 
     example_shape: ClassVar[tuple[int, ...]] = (1, 256)
-
-    def require(self, shape: tuple[int, ...]) -> None:
-        """Signals alone."""
-        if len(shape) != 2:
-            raise ConfigError(f"network conv1d needs signals of shape (channels, length), got {shape}")
+    rows: ClassVar[str] = "signals of shape (channels, length)"
 
 
 @dataclass(frozen=True)
@@ -80,8 +74,4 @@ class Conv2d(_Conv):
     """For images (channels, height, width)."""
 
     example_shape: ClassVar[tuple[int, ...]] = (1, 28, 28)
-
-    def require(self, shape: tuple[int, ...]) -> None:
-        """Images alone."""
-        if len(shape) != 3:
-            raise ConfigError(f"network conv2d needs images of shape (channels, height, width), got {shape}")
+    rows: ClassVar[str] = "images of shape (channels, height, width)"

@@ -23,16 +23,17 @@ class Mlp(GenericNetwork):
 
     def encoder(self, shape: tuple[int, ...]) -> tuple[nn.Module, int]:
         """Hidden layers for observations of this shape."""
-        return nn.Sequential(nn.Flatten(), *_layers((math.prod(shape), *self.hidden))), self.hidden[-1]
+        return nn.Sequential(nn.Flatten(), *dense((math.prod(shape), *self.hidden))), self.hidden[-1]
 
     def decoder(self, latent_dim: int, shape: tuple[int, ...]) -> nn.Module:
         """The same widths backwards."""
         return nn.Sequential(
-            *_layers((latent_dim, *reversed(self.hidden))),
+            *dense((latent_dim, *reversed(self.hidden))),
             nn.Linear(self.hidden[0], math.prod(shape)),
             nn.Unflatten(1, shape),
         )
 
 
-def _layers(widths: tuple[int, ...]) -> list[nn.Module]:
-    return [layer for inputs, outputs in pairwise(widths) for layer in (nn.Linear(inputs, outputs), nn.ReLU())]
+def dense(widths: tuple[int, ...], activation: type[nn.Module] = nn.ReLU) -> list[nn.Module]:
+    """Linear layers of these widths, each followed by the activation."""
+    return [layer for inputs, outputs in pairwise(widths) for layer in (nn.Linear(inputs, outputs), activation())]

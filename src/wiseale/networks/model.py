@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from abc import abstractmethod
 from collections.abc import Iterator
@@ -15,8 +16,7 @@ from torch.nn import functional as F
 
 from wiseale.config import Settings, setting
 from wiseale.likelihoods import Likelihood, LikelihoodSettings, OutputLayer
-from wiseale.networks.initial_weights import Init, initialise
-from wiseale.networks.linear_path import LinearPath, zero_last_layer
+from wiseale.networks.layers import Init, initialise, zero_last_layer
 from wiseale.posterior import Posterior
 from wiseale.priors import OwnPrior, StandardNormal
 from wiseale.spaces import Space
@@ -63,55 +63,64 @@ class GenericNetwork(NetworkSettings):
         return self.start == "pca"
 
 
-class GaussianHead(nn.Module):
-    """Features (M, F) to a Posterior: mu is linear (plus ``shift``), sigma = activation(linear) + sigma_min."""
+class Head(nn.Module):
+    """Features (M, F) to a Posterior: mu is linear (plus ``shift``), sigma = activation(linear) + sigma_min.
 
-    def __init__(self, features: int, latent_dim: int, activation: SigmaActivation, sigma_min: float) -> None:
+    Without an activation the encoder is deterministic: there is no sigma.
+    """
+
+    def __init__(self, features: int, latent_dim: int, activation: SigmaActivation | None, sigma_min: float) -> None:
         super().__init__()
         self.mu = nn.Linear(features, latent_dim)
-        self.sigma = nn.Linear(features, latent_dim)
+        self.sigma = nn.Linear(features, latent_dim) if activation else None
         self.activation = activation
         self.sigma_min = sigma_min
 
     def initialise(self, init: Init) -> None:
         """Draw the initial weights."""
         initialise(self, init)
-        if self.activation == "relu":
+        if self.sigma is not None and self.activation == "relu":
             nn.init.ones_(self.sigma.bias)  # below 0 a ReLU has no gradient: start away from there
 
     @torch.no_grad()
     def start_at(self, sigma: Tensor) -> None:
         """Return mu = 0 (plus the shift) and this sigma, (d_z,), for every x, until trained."""
         zero_last_layer(self.mu)
-        zero_last_layer(self.sigma)
-        above = (sigma - self.sigma_min).clamp_min(1e-6)
-        self.sigma.bias.copy_(above if self.activation == "relu" else above.expm1().log())
+        if self.sigma is not None:
+            zero_last_layer(self.sigma)
+            above = (sigma - self.sigma_min).clamp_min(1e-6)
+            self.sigma.bias.copy_(above if self.activation == "relu" else above.expm1().log())
 
     def forward(self, features: Tensor, shift: Tensor | float = 0.0) -> Posterior:
         """The posteriors of a batch."""
+        if self.sigma is None:
+            return Posterior(self.mu(features) + shift)
         raw = self.sigma(features)
         positive = F.relu(raw) if self.activation == "relu" else F.softplus(raw)
         return Posterior(self.mu(features) + shift, positive + self.sigma_min)
 
 
-class PointHead(nn.Module):
-    """Features (M, F) to the codes of a deterministic encoder, which have no sigma."""
+class LinearPath(nn.Module):
+    """A linear auto-encoder added to the network and trained with it: mu = A x + a + f(x), x_hat = B z + b + g(z).
 
-    def __init__(self, features: int, latent_dim: int) -> None:
+    Training starts them at the optimum of a linear model (:mod:`wiseale.training.start`) and the network's last layers
+    at 0, so that it begins with the quality of principal components and every unit in use.
+    """
+
+    def __init__(self, features: tuple[int, ...], latent_dim: int, outputs: tuple[int, ...]) -> None:
         super().__init__()
-        self.mu = nn.Linear(features, latent_dim)
+        self.outputs = outputs
+        self.encoder = nn.Linear(math.prod(features), latent_dim)
+        self.decoder = nn.Linear(latent_dim, math.prod(outputs))
 
-    def initialise(self, init: Init) -> None:
-        """Draw the initial weights."""
-        initialise(self, init)
+    def encode(self, x: Tensor) -> Tensor:
+        """A x + a for a batch (M, *features), (M, d_z)."""
+        mu: Tensor = self.encoder(x.flatten(1))
+        return mu
 
-    def start_at(self, sigma: Tensor) -> None:
-        """Return the shift alone, until trained; there is no sigma."""
-        zero_last_layer(self.mu)
-
-    def forward(self, features: Tensor, shift: Tensor | float = 0.0) -> Posterior:
-        """The codes of a batch."""
-        return Posterior(self.mu(features) + shift)
+    def decode(self, z: Tensor) -> Tensor:
+        """B z + b for a batch (M, d_z), (M, *outputs)."""
+        return self.decoder(z).unflatten(1, self.outputs)  # type: ignore[no-any-return]
 
 
 def _full_precision(values: Tensor) -> Tensor:
@@ -129,15 +138,9 @@ def _without_autocast(device: torch.device) -> AbstractContextManager[object]:
 class Model(nn.Module):
     """Encoder, decoder and likelihood of the rows of a space; x is in the network's units, see :attr:`units`.
 
-    Without ``stochastic`` the encoder returns codes alone: a posterior without sigma.
-
-    Attributes:
-        space: what one row is.
-        linear: the linear path beside the network, if it has one.
-        likelihood: makes the likelihood from the decoder's output, with what is learned of the noise.
-        features: what the encoder sees of x.
-        units: converts the user's units to the network's and back.
-        prior: the objective's own prior over codes, in trained models; None where the prior is N(0, I).
+    Without ``stochastic`` the encoder returns codes alone: a posterior without sigma. ``linear`` is the linear path
+    beside the network, if it has one; ``features`` is what the encoder sees of x; ``prior`` the objective's own prior
+    over codes, in trained models, None where it is N(0, I).
     """
 
     def __init__(
@@ -156,13 +159,9 @@ class Model(nn.Module):
         self.body, width = network.encoder(space.seen_shape)
         if space.seen_shape != space.output_shape:  # drawn and dropped, so that a seed gives the weights it always gave
             network.decoder(latent_dim, space.seen_shape), network.encoder(space.output_shape)
-        self.head: GaussianHead | PointHead
         decoder = network.decoder(latent_dim, space.output_shape)
-        if stochastic:
-            self.head = GaussianHead(width, latent_dim, network.sigma_activation, network.sigma_min)
-        else:
-            self.head = PointHead(width, latent_dim)
-        self.decoder = decoder
+        self.head = Head(width, latent_dim, network.sigma_activation if stochastic else None, network.sigma_min)
+        self.decoder = decoder  # after the head, whose weights come first in files and optimisers
         path = LinearPath(space.features_shape, latent_dim, space.output_shape) if network.has_linear_path else None
         self.linear = path
         self.likelihood: OutputLayer = likelihood.build(space)

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from wiseale.kernels import conv, derivatives
-from wiseale.networks.same_padding import Pointwise, SameConv, SameConvTranspose
+from wiseale.networks.layers import Pointwise, SameConv, SameConvTranspose
 
 _MIN_ROWS = 8  # of a batch: with fewer, the kernels' tiles are not full and torch is as fast
 _MAX_LINEAR = 1 << 16  # entries of a linear layer's weight: torch multiplies larger ones faster

@@ -7,12 +7,12 @@ from typing import ClassVar
 
 from wiseale.config import setting
 from wiseale.divergences import kl_posterior_prior, log_aggregate, log_aggregate_marginals
-from wiseale.objectives.terms import Batch, Terms, WeightedObjective
+from wiseale.objectives.terms import Batch, Objective, Terms
 from wiseale.priors import StandardNormal
 
 
 @dataclass(frozen=True)
-class BetaTcVae(WeightedObjective):
+class BetaTcVae(Objective):
     """mean_i(−log p(x_i|z_i)) + MI + β·TC + dimension-wise KL: the paper's objective with its α = γ = 1.
 
     MI is the mutual information I(x; z) and TC the total correlation. At β = 1 the three terms sum to the mean AEVB KL
@@ -40,4 +40,4 @@ class BetaTcVae(WeightedObjective):
             "total_correlation": total_correlation,
             "dimension_wise_kl": (product - StandardNormal(z.shape[1]).log_prob(z)).mean(),
         }
-        return Terms(-batch.likelihood.log_prob(batch.x), kl + (self.beta - 1) * total_correlation, 1.0, details)
+        return Terms(batch.reconstruction, kl + (self.beta - 1) * total_correlation, 1.0, details)

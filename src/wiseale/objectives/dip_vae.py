@@ -7,11 +7,11 @@ from typing import ClassVar, Literal
 
 from wiseale.config import setting
 from wiseale.divergences import kl_posterior_prior
-from wiseale.objectives.terms import Batch, Terms, WeightedObjective
+from wiseale.objectives.terms import Batch, Objective, Terms
 
 
 @dataclass(frozen=True)
-class DipVae(WeightedObjective):
+class DipVae(Objective):
     """mean_i(−log p(x_i|z_i)) + mean_i KL_i + λ_od Σ_{k≠l} Cov_kl² + λ_d Σ_k (Cov_kk − 1)².
 
     Cov is the covariance over the batch of the posterior means (DIP-VAE-I, the paper's eq. 6), or of the aggregate
@@ -41,4 +41,4 @@ class DipVae(WeightedObjective):
         lambda_d = ratio * self.lambda_od if self.lambda_d is None else self.lambda_d
         penalty = self.lambda_od * off_diagonal.square().sum() + lambda_d * (variance - 1).square().sum()
         kl = kl_posterior_prior(posterior).mean()
-        return Terms(-batch.likelihood.log_prob(batch.x), kl + penalty, 1.0, {"covariance_penalty": penalty})
+        return Terms(batch.reconstruction, kl + penalty, 1.0, {"covariance_penalty": penalty})

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import ClassVar
 
 import torch
@@ -16,8 +15,9 @@ from torch.nn import functional as F
 
 from wiseale.config import setting
 from wiseale.divergences import kl_posterior_prior
-from wiseale.networks.model import GaussianHead
-from wiseale.objectives.terms import Batch, ObjectiveCall, Terms, WeightedObjective
+from wiseale.networks.mlp import dense
+from wiseale.networks.model import Head
+from wiseale.objectives.terms import Batch, Objective, ObjectiveCall, Terms
 from wiseale.posterior import LOG_2PI, Posterior
 from wiseale.spaces import Space
 
@@ -25,7 +25,7 @@ _SIGMA_MIN = 1e-3  # floor of the components' sigma: a component of width 0 woul
 
 
 @dataclass(frozen=True)
-class Gmvae(WeightedObjective):
+class Gmvae(Objective):
     """w ~ N(0, I), y ~ Cat(1/K), z|w,y ~ N(mu_y(w), sigma_y²(w)), x|z; inferred by q(z|x), q(w|x), Bayes' rule for y.
 
     Prior term, with r_k = p(y = k|z, w) at the drawn z and w: Σ_k r_k [log q(z|x) − log p(z|w, k)] + KL(q(w|x) ‖ p(w))
@@ -68,11 +68,11 @@ class MixturePrior(nn.Module):
         self.settings = settings
         self.latent_dim = latent_dim
         self.features = space.features()
-        self.w_body = nn.Sequential(nn.Flatten(), *_layers((math.prod(space.seen_shape), *settings.hidden), nn.ReLU))
-        self.w_head = GaussianHead(settings.hidden[-1], settings.w_dim, "softplus", 1e-4)
+        self.w_body = nn.Sequential(nn.Flatten(), *dense((math.prod(space.seen_shape), *settings.hidden)))
+        self.w_head = Head(settings.hidden[-1], settings.w_dim, "softplus", 1e-4)
         outputs = 2 * settings.clusters * latent_dim
         self.to_components = nn.Sequential(
-            *_layers((settings.w_dim, *settings.prior_hidden), nn.Tanh), nn.Linear(settings.prior_hidden[-1], outputs)
+            *dense((settings.w_dim, *settings.prior_hidden), nn.Tanh), nn.Linear(settings.prior_hidden[-1], outputs)
         )
 
     def forward(self, batch: Batch) -> Terms:
@@ -87,7 +87,7 @@ class MixturePrior(nn.Module):
         w_prior = kl_posterior_prior(q_w)
         z_prior = (r * (log_r + math.log(self.settings.clusters))).sum(1)
         prior = (conditional_prior + w_prior + z_prior.clamp(min=self.settings.minimum_z_prior)).mean()
-        reconstruction = -batch.likelihood.log_prob(batch.x)
+        reconstruction = batch.reconstruction
         details = {
             "conditional_prior": conditional_prior.mean(),
             "w_prior": w_prior.mean(),
@@ -121,10 +121,6 @@ class MixturePrior(nn.Module):
         cluster = torch.randint(self.settings.clusters, (n,), generator=generator).to(like.device)
         chosen = (torch.arange(n, device=like.device), cluster)
         return torch.addcmul(mu[chosen], sigma[chosen], _normal((n, self.latent_dim), generator).to(like))
-
-
-def _layers(widths: tuple[int, ...], activation: type[nn.Module]) -> list[nn.Module]:
-    return [layer for inputs, outputs in pairwise(widths) for layer in (nn.Linear(inputs, outputs), activation())]
 
 
 def _normal(shape: tuple[int, int], generator: torch.Generator | None) -> Tensor:

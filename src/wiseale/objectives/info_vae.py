@@ -8,12 +8,11 @@ from typing import ClassVar
 from wiseale.config import SettingError, setting
 from wiseale.divergences import kl_posterior_prior
 from wiseale.divergences.samples import squared_mmd
-from wiseale.objectives.terms import Batch, Terms, WeightedObjective
-from wiseale.priors import StandardNormal
+from wiseale.objectives.terms import Batch, Objective, Terms
 
 
 @dataclass(frozen=True)
-class InfoVae(WeightedObjective):
+class InfoVae(Objective):
     """mean_i(−log p(x_i|z_i)) + (1 − α)·mean_i KL_i + (α + λ − 1)·MMD²(codes, draws from the prior).
 
     α = 0, λ = 1 is AEVB; α = 1 is the paper's MMD-VAE, which equals WAE-MMD with a Gaussian encoder and weight λ. The
@@ -37,7 +36,6 @@ class InfoVae(WeightedObjective):
     def __call__(self, batch: Batch) -> Terms:
         """The terms for a batch; the prior is sampled as often as there are codes."""
         kl = kl_posterior_prior(batch.posterior).mean()
-        z_prior = StandardNormal(batch.z.shape[1]).sample(len(batch.z), batch.generator).to(batch.z)
-        mmd = squared_mmd(batch.z, z_prior)
+        mmd = squared_mmd(batch.z, batch.draw_prior())
         prior = (1 - self.alpha) * kl + (self.alpha + self.lambda_mmd - 1) * mmd
-        return Terms(-batch.likelihood.log_prob(batch.x), prior, 1.0, {"squared_mmd": mmd})
+        return Terms(batch.reconstruction, prior, 1.0, {"squared_mmd": mmd})

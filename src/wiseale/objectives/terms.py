@@ -13,6 +13,7 @@ from wiseale.config import Settings
 from wiseale.errors import ConfigError
 from wiseale.likelihoods import Likelihood
 from wiseale.posterior import Posterior
+from wiseale.priors import StandardNormal
 from wiseale.spaces import Space
 
 Weight = float | Literal["paper", "1/M", "1/N"]
@@ -20,17 +21,10 @@ Weight = float | Literal["paper", "1/M", "1/N"]
 
 @dataclass(frozen=True)
 class Batch:
-    """A batch of M observations on its way through the auto-encoder.
+    """M observations x, ``(M, *x_shape)``, their posteriors, a code z (M, d_z) drawn from each, and p(x|z) there.
 
-    Attributes:
-        x: the observations, (M, *x_shape).
-        posterior: q(z|x) of each.
-        z: a code drawn from each posterior, (M, d_z).
-        likelihood: p(x|z) at each code.
-        generator: the source of every further random draw.
-
-    Where processes share a batch, x and likelihood are this process's rows and posterior and z those of all (see
-    ``ObjectiveCall``).
+    ``generator`` is the source of every further random draw. Where processes share a batch, x and likelihood are this
+    process's rows and posterior and z those of all (see ``ObjectiveCall``).
     """
 
     x: Tensor
@@ -39,18 +33,22 @@ class Batch:
     likelihood: Likelihood
     generator: torch.Generator | None = None
 
+    @property
+    def reconstruction(self) -> Tensor:
+        """−log p(x_i|z_i), (M,), nats."""
+        return -self.likelihood.log_prob(self.x)
+
+    def draw_prior(self) -> Tensor:
+        """As many draws from N(0, I) as there are codes, (M, d_z)."""
+        return StandardNormal(self.z.shape[1]).sample(len(self.z), self.generator).to(self.z)
+
 
 @dataclass(frozen=True)
 class Terms:
-    """The terms of a loss, kept apart, in nats per observation.
+    """The terms of a loss, kept apart, in nats per observation: −log p(x_i|z_i), (M,), and the prior term, ().
 
-    Attributes:
-        reconstruction: −log p(x_i|z_i), (M,).
-        prior: the objective's prior term, a divergence from the prior, ().
-        weight: factor of the prior term in the loss.
-        details: further terms by name, logged but not added to the loss.
-        elbo: the evidence lower bound of the batch, mean over observations, (); None: it follows from the
-            reconstruction and the KL between each posterior and N(0, I).
+    ``details`` are further terms by name, logged but not added to the loss. ``elbo`` is the evidence lower bound, mean
+    over observations, (); None: it follows from the reconstruction and the KL between each posterior and N(0, I).
     """
 
     reconstruction: Tensor
@@ -96,59 +94,31 @@ class Adversarial(Protocol):
 
     def critic_parameters(self) -> Iterable[nn.Parameter]:
         """The parameters of the second optimiser; the first does not change them."""
-        ...
 
     def critic_loss(self, z: Tensor, generator: torch.Generator) -> Tensor:
         """The loss of the critic for codes (M, d_z) without gradient, ()."""
-        ...
 
     def encoder_loss(self, z: Tensor, generator: torch.Generator) -> Tensor:
         """The loss of the encoder's own step for codes (M, d_z) with gradient, ()."""
-        ...
-
-
-class Objective(Protocol):
-    """A compared system: a frozen dataclass of its hyper-parameters."""
-
-    couples_batch: ClassVar[bool]
-    """Whether the loss of one observation depends on the others (processes must then share their posteriors)."""
-
-    own_prior: ClassVar[bool]
-    """Whether the prior over codes is learned instead of N(0, I): ``build`` then returns an ``OwnPrior`` module."""
-
-    @property
-    def stochastic(self) -> bool:
-        """Whether the encoder is stochastic; otherwise z = mu."""
-        ...
-
-    def build(self, space: Space, latent_dim: int) -> ObjectiveCall:
-        """The callable for the loop: itself, or an ``nn.Module`` with this objective's networks or critic.
-
-        ``space`` is what one row is.
-        """
-        ...
-
-    def effective_weight(self, batch_size: int, n_samples: int) -> float:
-        """The number the prior is multiplied by in a run with these sizes."""
-        ...
-
-    def at_scale(self, batch_size: int, n_samples: int) -> Self:
-        """This objective with a symbolic weight (``"1/M"``, ``"1/N"``) replaced by its number."""
-        ...
 
 
 @dataclass(frozen=True)
-class WeightedObjective(Settings):
-    """Base of the objectives: stateless unless ``build`` is overridden; the prior's weight is one of the settings."""
+class Objective(Settings):
+    """Base of the compared systems: a system's hyper-parameters, which called on a :class:`Batch` return its terms."""
 
     title: ClassVar[str] = ""
     """The name in the literature, for reports; empty: the registered name."""
 
     couples_batch: ClassVar[bool] = False
+    """Whether the loss of one observation depends on the others (processes must then share their posteriors)."""
+
     needs_whole_batch: ClassVar[bool] = False
+
     own_prior: ClassVar[bool] = False
+    """Whether the prior over codes is learned instead of N(0, I): ``build`` then returns an ``OwnPrior`` module."""
+
     weight_setting: ClassVar[str | None] = None
-    """Name of the field that holds the weight; None: the weight is 1."""
+    """Name of the field that holds the prior's weight; None: the weight is 1."""
 
     @property
     def stochastic(self) -> bool:
@@ -156,18 +126,17 @@ class WeightedObjective(Settings):
         return getattr(self, "encoder", "gaussian") == "gaussian"
 
     def build(self, space: Space, latent_dim: int) -> ObjectiveCall:
-        """Itself; objectives with networks of their own return a module instead."""
+        """The callable for the loop: itself, or an ``nn.Module`` with this objective's networks or critic."""
         return self  # type: ignore[return-value]
 
     def effective_weight(self, batch_size: int, n_samples: int) -> float:
         """The number the prior is multiplied by in a run with these sizes."""
-        if self.weight_setting is None:
-            return 1.0
-        return weight_value(getattr(self, self.weight_setting), batch_size, n_samples)
+        weight = getattr(self, self.weight_setting) if self.weight_setting else 1.0
+        return weight_value(weight, batch_size, n_samples)
 
     def at_scale(self, batch_size: int, n_samples: int) -> Self:
-        """The same objective with its weight as a number."""
-        if self.weight_setting is None:
+        """This objective with a symbolic weight (``"1/M"``, ``"1/N"``) replaced by its number."""
+        if not self.weight_setting:
             return self
         return replace(self, **{self.weight_setting: self.effective_weight(batch_size, n_samples)})
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from wiseale.errors import ModelFileError, RunError
-from wiseale.models.tensor_files import header_of, misfit, read_header, read_tensors, write_tensors
+from wiseale.models.model_file import header_of, misfit, read_header, read_tensors, write_tensors
 from wiseale.platform.atomic_files import read_manifest, verify_directory, verify_file, write_directory
 from wiseale.platform.json_files import parse_table, read_text, record, to_json
 from wiseale.runs.record import History

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from wiseale.networks.linear_path import zero_last_layer
+from wiseale.networks.layers import zero_last_layer
 from wiseale.networks.model import Model
 from wiseale.randomness import shuffled
 from wiseale.spaces import Space

@@ -1,4 +1,4 @@
-"""Convolutions with TensorFlow's SAME padding, which the paper's networks use, in one or two dimensions.
+"""Layers with TensorFlow's SAME padding, which the paper's networks use, in one or two dimensions; initial weights.
 
 Strided: out = ceil(in / stride), padded with ``max((out − 1)·stride + kernel − in, 0)`` zeros; half of them, rounded
 down, go to the left. Transposed: out = in · stride; the full result is cropped by ``max(kernel − stride, 0)``; half of
@@ -8,9 +8,16 @@ that, rounded down, on the left.
 from __future__ import annotations
 
 import math
+from typing import Literal
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+
+Init = Literal["glorot", "he", "torch", "wae"]
+
+_TRANSPOSED = (nn.ConvTranspose1d, nn.ConvTranspose2d)
+_LAYERS = (nn.Linear, nn.Conv1d, nn.Conv2d, *_TRANSPOSED)
 
 
 def same_size(size: tuple[int, ...], stride: int) -> tuple[int, ...]:
@@ -87,3 +94,45 @@ class SameConvTranspose(nn.Module):
             if full.shape[axis] != length:
                 full = full.narrow(axis, 0, length)
         return full
+
+
+@torch.no_grad()
+def initialise(network: nn.Module, init: Init) -> None:
+    """Draw the weights of every linear and convolutional layer anew; all biases become 0.
+
+    ==========  ==============================================================================
+    ``glorot``  U(−a, a) with a² = 6 / (fan_in + fan_out): TensorFlow's default, Glorot & Bengio 2010
+    ``he``      N(0, 2 / fan_in), for layers followed by ReLU, He et al. 2015
+    ``wae``     N(0, 0.01²), as in the authors' code of the Wasserstein auto-encoder
+    ``torch``   PyTorch's defaults: nothing is drawn, biases keep their draws
+    ==========  ==============================================================================
+    """
+    if init == "torch":
+        return
+    for layer in network.modules():
+        if isinstance(layer, _LAYERS) and not layer.weight.is_meta:
+            _draw(layer, init)
+            if layer.bias is not None:
+                layer.bias.zero_()
+
+
+def _draw(layer: nn.Module, init: Init) -> None:
+    assert isinstance(layer, _LAYERS)
+    weight: Tensor = layer.weight
+    if init == "glorot":
+        nn.init.xavier_uniform_(weight)
+    elif init == "wae":
+        weight.normal_(0, 0.01)
+    elif isinstance(layer, _TRANSPOSED):  # of stride s: an output is the weighted sum of 1/s of the kernel's inputs
+        sides = zip(layer.kernel_size, layer.stride, strict=True)
+        weight.normal_(0, math.sqrt(2 / (weight.shape[0] * math.prod(k / s for k, s in sides))))
+    else:
+        weight.normal_(0, math.sqrt(2 / weight[0].numel()))
+
+
+@torch.no_grad()
+def zero_last_layer(network: nn.Module) -> None:
+    """Make the last layer with weights return 0, so that the network adds nothing until it is trained."""
+    last = [layer for layer in network.modules() if isinstance(getattr(layer, "weight", None), Tensor)][-1]
+    for parameter in last.parameters():
+        parameter.zero_()
