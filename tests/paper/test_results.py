@@ -26,7 +26,7 @@ from wiseale.paper.relations import Below
 from wiseale.paper.rows import merge, read_rows, write_rows
 from wiseale.paper.scales import TIME_PER_STEP
 from wiseale.paper.sweep import compare_neighbours, compare_weights, sweep_points
-from wiseale.training.records import EpochRecord
+from wiseale.training.loop import EpochRecord
 
 OTHER = {"max_grad_norm": 1.0, "patience": 5, "precision": "bf16", "init_from": "runs/first"}
 

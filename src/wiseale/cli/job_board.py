@@ -45,7 +45,7 @@ class JobBoard:
             return job.config.max_epochs
         if job.name not in self._totals:
             try:
-                record = read(RunRecord, RunDirectory(job.out).config)
+                record = read(RunRecord.from_json, RunDirectory(job.out).config)
             except RunError:  # it has not begun
                 return None
             self._totals[job.name] = record.settings.max_epochs

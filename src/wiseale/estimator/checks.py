@@ -31,7 +31,7 @@ from wiseale.models.inference import Codec, Numbers
 from wiseale.spaces import TableSpace
 from wiseale.spaces.columns import Unseen
 from wiseale.spaces.frames import frame_names, library_of, pick
-from wiseale.training.threads import is_small_step, torch_threads
+from wiseale.training.plan import is_small_step, torch_threads
 
 Missing = Literal["learn", "error"]
 

@@ -21,12 +21,10 @@ from wiseale.models.model_file import ModelConfig
 from wiseale.networks.model import Model
 from wiseale.spaces import Scaling, TableSpace
 from wiseale.training.learner import Learner
-from wiseale.training.loop import fit
-from wiseale.training.plan import resolve
-from wiseale.training.records import EpochRecord
+from wiseale.training.loop import EpochRecord, fit
+from wiseale.training.plan import resolve, torch_threads
 from wiseale.training.settings import RunSettings
 from wiseale.training.setup import Work
-from wiseale.training.threads import torch_threads
 
 _QUIET_SECONDS = 2.0
 
@@ -88,7 +86,7 @@ def _train(settings: RunSettings, dataset: Dataset, verbose: int) -> Fitted:
         print(f"{describe(dataset)}; {work.facts.parameters:,} parameters", flush=True)
     with bar as show:
         journal = _Memory(settings.max_epochs, verbose, show)
-        fit(work.learner, work.train, work.held_out, work.plan, journal)
+        fit(work.learner, work.train, work.held_out, work.settings, journal)
     work.learner.finish()
     progress = work.learner.progress
     best = progress.kept_epoch

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from wiseale.runs.notebook import TERMS, Curves, curves_svg
-from wiseale.training.records import EpochRecord
+from wiseale.training.loop import EpochRecord
 
 Show = Callable[[EpochRecord], None]
 

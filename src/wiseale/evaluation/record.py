@@ -57,6 +57,6 @@ def provenance(run: Run) -> Provenance:
     trained = Provenance(settings, facts.prior_weight, facts.n_train, facts.n_held_out)
     if not path.exists():
         return trained
-    evaluation = read(Evaluation, path)
+    evaluation = read(Evaluation.from_json, path)
     rows = f"{counted(evaluation.n_eval, 'row')} ({evaluation.split})"
     return dataclasses.replace(trained, measures=evaluation.measures, evaluated_on=rows)

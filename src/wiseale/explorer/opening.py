@@ -15,8 +15,7 @@ from wiseale.errors import DataError, RunError
 from wiseale.experiments.comparison import COMPARISON, read_comparison
 from wiseale.models.inference import Codec, Codes, open_codec
 from wiseale.runs.directory import RunDirectory
-from wiseale.runs.rows import read_other, select
-from wiseale.runs.run import Run
+from wiseale.runs.run import Run, read_other, select
 from wiseale.spaces import MixedSpace
 
 MOST_RUNS = 4

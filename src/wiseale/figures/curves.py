@@ -8,7 +8,7 @@ from typing import Literal
 from matplotlib.figure import Figure
 
 from wiseale.figures.style import legend_below, line_style, new_figure, point_style
-from wiseale.training.records import EpochRecord
+from wiseale.training.loop import EpochRecord
 
 PANELS = (
     ("reconstruction", "reconstruction error"),

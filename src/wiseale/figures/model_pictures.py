@@ -22,7 +22,7 @@ from wiseale.figures.style import Folder, SavedFigure
 from wiseale.figures.table_pictures import table_pictures
 from wiseale.figures.words import objective_in_words
 from wiseale.runs.run import Run
-from wiseale.training.records import EpochRecord
+from wiseale.training.loop import EpochRecord
 
 POINTS_SHOWN = 3000
 STANDARD = ("latent_map", "reconstructions", "traversals", "prior_samples", "training_curves")

@@ -17,8 +17,8 @@ from wiseale.errors import RunError
 from wiseale.experiments.comparison import Result
 from wiseale.platform.atomic_files import write_text
 from wiseale.report.write import csv_text
+from wiseale.training.batches import MOST_HELD_OUT, held_out_count
 from wiseale.training.settings import RunSettings
-from wiseale.training.split import MOST_HELD_OUT, held_out_count
 
 RUNS = "runs.csv"
 

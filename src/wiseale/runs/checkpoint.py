@@ -5,9 +5,9 @@ from __future__ import annotations
 import shutil
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -23,8 +23,7 @@ WEIGHTS, OPTIMIZER, BEST, STATE = "weights.safetensors", "optimizer.safetensors"
 _KEPT = 2
 
 
-@dataclass(frozen=True)
-class Snapshot:
+class Snapshot(NamedTuple):
     """A learner's state at one step, copied, so that it can be written while training goes on."""
 
     step: int
@@ -78,8 +77,7 @@ def load_newest(directory: Path, learner: Learner, check: Callable[[History], No
     return None
 
 
-@dataclass(frozen=True)
-class SavedState:
+class SavedState(NamedTuple):
     """The content of state.json."""
 
     progress: Progress

@@ -26,7 +26,7 @@ from wiseale.processes.group import process_group
 from wiseale.processes.world import World, from_environment, report_once
 from wiseale.runs.checkpoint import load_checkpoint, load_newest, saved_checkpoints
 from wiseale.runs.directory import RunDirectory, refuse_existing
-from wiseale.runs.loggers.logger import also_logged
+from wiseale.runs.loggers import logged
 from wiseale.runs.record import FREE, Environment, History, RunRecord
 from wiseale.runs.recorder import Display, Recorder
 from wiseale.training.learner import Learner
@@ -38,14 +38,10 @@ from wiseale.training.setup import Work, take_weights
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a run ended.
+    """How a run ended, and the signal that interrupted it, if any.
 
-    Attributes:
-        path: the run directory.
-        signal: what interrupted it, if anything.
-        dataset: the data, where this process read it.
-        code_use: how much the codes of the model say about x; None where this process did not finish the run.
-        kept: which epoch's weights were kept and why, in words, where held-out rows decided.
+    ``dataset`` is set where this process read it, ``code_use`` where it finished the run; ``kept`` says in words which
+    epoch's weights were kept and why, where held-out rows decided.
     """
 
     path: Path
@@ -80,9 +76,8 @@ def start(asked: TrainConfig, out: Path, display: Display) -> Outcome:
         record = RunRecord(settings, work.facts)
         if not world.is_rank_0:
             return _run(work, record, RunDirectory(out.absolute()), display)
-        run = RunDirectory.create(
-            out, record, Environment.now(settings, dataset.fingerprint, _initial_digest(settings))
-        )
+        environment = Environment.now(settings, dataset.fingerprint, _initial_digest(settings))
+        run = RunDirectory.create(out, record, environment)
         with run.locked():
             outcome = _run(work, record, run, display, _columns(dataset))
             return dataclasses.replace(outcome, dataset=dataset)
@@ -117,13 +112,15 @@ def resume(path: Path, display: Display) -> Outcome:
             take_weights(work.learner.model, settings.init_from)
         if world.is_rank_0:
             run.cut_after(work.learner.progress.epoch)
-        changes = started.rounding_changes(Environment.now(settings, dataset.fingerprint))
-        notes = [
-            *_columns(dataset)[:1],
-            *_edited(started, run),
-            *_other_size(before.settings.processes, world.size),
-            *changes,
-        ]
+        notes = _columns(dataset)[:1]
+        if started.config_sha256 != sha256(run.config):  # edits that change the experiment have been refused before
+            notes.append(f"{run.config} has been edited: {', '.join(FREE)} are taken as it says now")
+        if (size := before.settings.processes) != world.size:
+            notes.append(
+                f"started with {size} process{'es' * (size > 1)}, continued with {world.size}: the same batches and "
+                "noise, but sums are rounded differently, so the end will not be the same to the last bit"
+            )
+        notes += started.rounding_changes(Environment.now(settings, dataset.fingerprint))
         return _run(work, RunRecord(settings, work.facts), run, display, notes)
 
 
@@ -183,22 +180,6 @@ def _load_newest(run: RunDirectory, record: RunRecord, learner: Learner, world: 
     return int(step) >= 0
 
 
-def _edited(started: Environment, run: RunDirectory) -> list[str]:
-    """One line if config.json has been edited; edits that change the experiment have been refused before."""
-    if started.config_sha256 == sha256(run.config):
-        return []
-    return [f"{run.config} has been edited: {', '.join(FREE)} are taken as it says now"]
-
-
-def _other_size(before: int, now: int) -> list[str]:
-    if before == now:
-        return []
-    return [
-        f"started with {before} process{'es' * (before > 1)}, continued with {now}: the same batches and noise, "
-        "but sums are rounded differently, so the end will not be the same to the last bit"
-    ]
-
-
 def _require_memory(settings: RunSettings, dataset: Dataset) -> None:
     """An error where training does not fit in memory.
 
@@ -214,11 +195,11 @@ def _require_memory(settings: RunSettings, dataset: Dataset) -> None:
 def _run(work: Work, record: RunRecord, run: RunDirectory, display: Display, notes: Sequence[str] = ()) -> Outcome:
     """Train to the end or to an interruption, then write the model; the notes are shown first."""
     is_rank_0 = work.world.is_rank_0
-    settings = record.settings if is_rank_0 else None
-    with Recorder(run, record, display, work.world) as recorder, also_logged(recorder, run, settings) as journal:
+    logger = logged(run, record.settings) if is_rank_0 else nullcontext()
+    with logger as write, Recorder(run, record, display, work.world, write) as recorder:
         recorder.started([*notes, *_notes(work)])
         try:
-            complete = fit(work.learner, work.train, work.held_out, work.plan, journal, work.world)
+            complete = fit(work.learner, work.train, work.held_out, work.settings, recorder, work.world)
         except DivergenceError as error:
             error.in_run = True
             recorder.wait()
@@ -258,14 +239,14 @@ def _columns(dataset: Dataset) -> list[str]:
 
 def _notes(work: Work) -> list[str]:
     """What a user may wonder about when training starts."""
-    notes = []
-    if work.plan.patience is not None and work.plan.patience < work.plan.max_epochs:
+    notes, patience, max_epochs = [], work.settings.patience, work.settings.max_epochs
+    if patience is not None and patience < max_epochs:
         notes.append(
-            f"training ends when {work.plan.patience:,} epochs in a row have not lowered the held-out loss, or after "
-            f"{work.plan.max_epochs:,}"
+            f"training ends when {patience:,} epochs in a row have not lowered the held-out loss, "
+            f"or after {max_epochs:,}"
         )
     if work.world.size > 1 and batch_statistics(work.learner.modules):
-        rows = work.plan.batch_size // work.world.size
+        rows = work.settings.batch_size // work.world.size
         notes.append(
             f"batch normalisation: statistics are those of each process's own {rows} rows, so the gradient is not that "
             "of one process; the model keeps the first process's"

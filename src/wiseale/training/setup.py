@@ -13,12 +13,9 @@ from wiseale.models.model_file import ModelConfig, load_model
 from wiseale.networks.model import Model, parameter_count, seeded
 from wiseale.processes.world import ALONE, World
 from wiseale.randomness import derive_seed, shuffled
-from wiseale.training.batches import Batches
+from wiseale.training.batches import Batches, Indices, split_rows
 from wiseale.training.learner import Learner
-from wiseale.training.plan import Plan, make_plan
-from wiseale.training.records import RunFacts
-from wiseale.training.settings import RunSettings
-from wiseale.training.split import Indices, split_rows
+from wiseale.training.settings import RunFacts, RunSettings
 from wiseale.training.start import fit_features, start_at_pca
 
 
@@ -29,7 +26,7 @@ class Work:
     learner: Learner
     train: Batches
     held_out: Batches | None
-    plan: Plan
+    settings: RunSettings
     model_config: ModelConfig
     facts: RunFacts
     world: World
@@ -39,8 +36,7 @@ class Work:
         """A learner at step 0 and its batches; nothing outside is changed."""
         dataset = suit(dataset, settings.spec("likelihood"))
         train_rows, held_rows = split_rows(len(dataset.train), settings.held_out, settings.held_out_most, settings.seed)
-        plan = make_plan(settings)
-        objective = settings.objective.at_scale(plan.batch_size, len(train_rows))
+        objective = settings.objective.at_scale(settings.batch_size, len(train_rows))
         model_config = ModelConfig(
             network=settings.spec("network"),
             likelihood=settings.spec("likelihood"),
@@ -53,11 +49,11 @@ class Work:
             model = model_config.build()
             called = objective.build(dataset.space, settings.latent_dim)
         model.units = dataset.space.fit_units(dataset.train.x, train_rows)
-        learner = Learner.fresh(model, called, plan.lr)
+        learner = Learner.fresh(model, called, settings.lr)
         learner.modules.to(settings.device)
         facts = RunFacts(
-            prior_weight=objective.effective_weight(plan.batch_size, len(train_rows)),
-            steps_per_epoch=len(train_rows) // plan.batch_size,
+            prior_weight=objective.effective_weight(settings.batch_size, len(train_rows)),
+            steps_per_epoch=len(train_rows) // settings.batch_size,
             n_train=len(train_rows),
             n_held_out=len(held_rows),
             x_shape=dataset.x_shape,
@@ -80,7 +76,7 @@ class Work:
         fit_features(learner.modules, dataset.space, train, settings.seed)
         if model.linear is not None:
             start_at_pca(model, train, settings.seed)
-        return cls(learner, train, held_out, plan, model_config, facts, world)
+        return cls(learner, train, held_out, settings, model_config, facts, world)
 
     def code_use(self) -> CodeUse | None:
         """How much the trained model's codes say about x, on at most 1,000 rows, drawn at random.
@@ -88,10 +84,10 @@ class Work:
         Held-out rows where there are enough, otherwise training rows; None where all of them are the same.
         """
         rows = self.held_out if self.held_out is not None and len(self.held_out) >= ENOUGH_ROWS else self.train
-        x = rows.read(shuffled(len(rows), self.plan.seed, "evaluate")[:ROWS].sort().values)
+        x = rows.read(shuffled(len(rows), self.settings.seed, "evaluate")[:ROWS].sort().values)
         if bool((x == x[:1]).all()):  # one row, or copies of it: there is nothing to encode
             return None
-        return code_use_of(self.learner.model, x, self.plan.seed)
+        return code_use_of(self.learner.model, x, self.settings.seed)
 
 
 def take_weights(model: Model, init_from: str | None) -> None:
