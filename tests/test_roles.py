@@ -69,7 +69,7 @@ PARTS = {
     "paper_sine:PaperSine": "sigma_activation sigma_min init",
     "bernoulli:BernoulliSettings": "",
     "gaussian:GaussianSettings": "x_sigma x_sigma_min",
-    "table:TableSettings": "kinds x_sigma_min hidden",
+    "mixed:TableSettings": "x_sigma_min hidden",
     "settings:Constant": "",
     "settings:Cosine": "final",
     "settings:Step": "epochs factor",
@@ -77,22 +77,22 @@ PARTS = {
     "mnist:FashionMnist": "binarize n",
     "mnist:Mnist": "binarize n",
     "sine:Sine": "n n_test noise length max_frequency max_amplitude seed",
-    "teapot:Teapot": "n seed",
+    "dataset:Teapot": "n seed",
     "loggers:CsvLogger": "",
     "loggers:MlflowLogger": "experiment uri",
     "loggers:TensorBoardLogger": "",
     "loggers:WandbLogger": "project",
     "arrays:ArrayFile": "array labels channels missing standardize",
     "csv_table:CsvFile": "columns drop labels kinds missing unseen standardize separator header decimal",
-    "parquet_table:ParquetFile": "columns drop labels kinds missing unseen standardize",
+    "arrow_files:ParquetFile": "columns drop labels kinds missing unseen standardize",
     "folder:ImageFolder": "crop size channels skip_bad labels",
 }
 """Parts of specs, by class: each has the role of the training setting that holds the spec."""
 
 BASES = {
     *("config:Settings", "config:TrainConfig", "model:NetworkSettings", "model:GenericNetwork"),
-    *("conv:_Conv", "encoder_choice:EncoderChoice", "encoder_choice:SampleDistance", "terms:WeightedObjective"),
-    *("settings:Logger", "table:TableFile", "folder:ImageSettings"),
+    *("conv:_Conv", "wae_mmd:SampleDistance", "terms:WeightedObjective", "likelihood:LikelihoodSettings"),
+    *("settings:Logger", "table:TableFile", "arrow_files:ArrowFile", "folder:ImageSettings"),
 }
 """Classes of settings that no spec names."""
 

@@ -52,7 +52,7 @@ class Evaluation:
 
 def provenance(run: Run) -> Provenance:
     """How the run's model was trained and, where the run has been evaluated, what was measured."""
-    facts, path = run.facts, run.directory.evaluation
+    facts, path = run.facts, run.evaluation
     settings = TrainConfig(**run.settings.to_values())
     trained = Provenance(settings, facts.prior_weight, facts.n_train, facts.n_held_out)
     if not path.exists():

@@ -125,7 +125,7 @@ def choose_rows(
         dataset = read_other(first.codec, data, root=data_root, progress=progress)
     else:
         raise DataError(f"{first.name} is a model, which does not know its data: give the rows to show with --data")
-    held_out = [Run(one.run).held_out_of(dataset) if one.run else None for one in models]
+    held_out = [Run(one.run.path).held_out_of(dataset) if one.run else None for one in models]
     own = held_out[0]
     alone = data is None and own is not None and len(own) >= FEWEST_UNSEEN
     selection = select(dataset, "unseen" if dataset.test is not None or alone else "all rows", own, most)

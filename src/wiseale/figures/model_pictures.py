@@ -35,9 +35,9 @@ def run_pictures(path: Path, dataset: Dataset | None = None) -> list[Path]:
     ``dataset`` is the run's own, where it is in memory already.
     """
     run = Run.open(path, dataset=dataset)
-    pictures = [run.directory.figures / f"{name}.png" for name in STANDARD]
+    pictures = [run.figures / f"{name}.png" for name in STANDARD]
     if not all(picture.exists() for picture in pictures):
-        folder = Folder(run.directory.figures, svg=False)
+        folder = Folder(run.figures, svg=False)
         run_curves(folder, run.history)
         name = objective_in_words(run.settings.spec("objective"))
         model_pictures(folder, {name: run}, run.settings.seed, brief=True)

@@ -102,11 +102,11 @@ class RunDirectory:
                 newest.history.check_metrics(self.metrics)
             except ModelFileError as error:
                 raise RunError(f"{error}; restore it from a copy") from None
-        return _consecutive(_read_lines(EpochRecord, self.metrics), self.metrics, first=1)
+        return _read_lines(EpochRecord, self.metrics)
 
     def read_timing(self) -> list[EpochTiming]:
         """The seconds and memory of each epoch; the first may be missing."""
-        return _consecutive(_read_lines(EpochTiming, self.timing), self.timing)
+        return _read_lines(EpochTiming, self.timing)
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
@@ -126,12 +126,10 @@ class RunDirectory:
 
     def cut_after(self, epoch: int) -> None:
         """Drop the records of later epochs, and what a kill left of a line; all epochs up to it must be there."""
-        terms = [line for line in _read_lines(EpochRecord, self.metrics, epoch) if line.epoch <= epoch]
-        _consecutive(terms, self.metrics, first=1)
+        terms = _read_lines(EpochRecord, self.metrics, epoch)
         if len(terms) != epoch:
             raise RunError(f"{self.metrics} has {len(terms)} of {epoch} epochs: restore it from a copy, then resume")
-        times = [line for line in _read_lines(EpochTiming, self.timing, epoch) if line.epoch <= epoch]
-        _consecutive(times, self.timing)
+        times = _read_lines(EpochTiming, self.timing, epoch)
         for path, lines in ((self.metrics, terms), (self.timing, times)):
             write_text(path, "".join(map(line_of, lines)))
 
@@ -159,34 +157,33 @@ def read(parse: Callable[[str], T], path: Path) -> T:
         raise RunError(f"cannot read {path}: {error}") from None
 
 
-def _read_lines(kind: type[E], path: Path, most: int | None = None) -> list[E]:
-    """The records of a file, one line each; with ``most`` only that many, and an incomplete last line is left out."""
+def _read_lines(kind: type[E], path: Path, last: int | None = None) -> list[E]:
+    """The records of a file, one line for each epoch, of which the first may be missing in timing.jsonl alone.
+
+    With ``last`` only those up to this epoch, and an incomplete last line is left out.
+    """
     records: list[E] = []
     try:
         lines = read_text(path, _MAX_RECORDS).split("\n") if path.exists() else [""]
-        if lines.pop() and most is None:
+        if lines.pop() and last is None:
             raise ValueError("it ends in the middle of a line")
-        for line in lines[:most]:
+        for line in lines[:last]:
             records += [record(kind, parse_table(line))]  # one at a time: an error names the line
     except (OSError, ValueError) as error:
         remedy = "delete it: it holds nothing but times" if kind is EpochTiming else "restore it from a copy"
         raise RunError(f"{path}, line {len(records) + 1}, cannot be read: {error}; {remedy}") from None
-    return records
-
-
-def _consecutive(records: list[E], path: Path, first: int | None = None) -> list[E]:
-    """The records, if each is of the epoch after the one before; ``first`` is the epoch of the first."""
-    start = first if first is not None or not records else records[0].epoch
-    for number, line in enumerate(records):
-        if start is not None and line.epoch != start + number:
-            raise RunError(f"{path}, line {number + 1}, is of epoch {line.epoch}: the lines are not those of a run")
+    records = [one for one in records if last is None or one.epoch <= last]
+    first = records[0].epoch if records and kind is EpochTiming else 1
+    for number, one in enumerate(records):
+        if one.epoch != first + number:
+            raise RunError(f"{path}, line {number + 1}, is of epoch {one.epoch}: the lines are not those of a run")
     return records
 
 
 def line_of(record: EpochRecord | EpochTiming) -> str:
     """One line of JSON."""
-    names = [item.name for item in fields(EpochTiming if isinstance(record, EpochTiming) else EpochRecord)]
-    return json.dumps({name: getattr(record, name) for name in names}, allow_nan=False) + "\n"
+    kind = EpochTiming if isinstance(record, EpochTiming) else EpochRecord  # without what a record adds to it
+    return json.dumps({item.name: getattr(record, item.name) for item in fields(kind)}, allow_nan=False) + "\n"
 
 
 def append_line(path: Path, record: EpochRecord | EpochTiming) -> None:

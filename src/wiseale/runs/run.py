@@ -121,7 +121,7 @@ def _require_shape(codec: Codec, dataset: Dataset, name: str) -> None:
         raise DataError(f"{name} has rows of shape {dataset.x_shape}, the model takes {codec.model.x_shape}")
 
 
-class Run:
+class Run(RunDirectory):
     """A run directory, opened; what is in it is read when it is asked for.
 
     ::
@@ -133,30 +133,20 @@ class Run:
     ``data`` is other data to apply the model to, in place of the run's own.
     """
 
-    def __init__(self, directory: RunDirectory, data: str | None = None, dataset: Dataset | None = None) -> None:
-        self.directory = directory
+    def __init__(self, path: Path, data: str | None = None, dataset: Dataset | None = None) -> None:
+        super().__init__(path)
         self.data = data
         self._dataset = dataset
 
     @classmethod
     def open(cls, path: Path, data: str | None = None, dataset: Dataset | None = None) -> Run:
         """The run at this path; ``dataset`` is its own data, where that is in memory already."""
-        return cls(RunDirectory.open(path), data, dataset)
-
-    @property
-    def path(self) -> Path:
-        """The run directory."""
-        return self.directory.path
-
-    @property
-    def finished(self) -> bool:
-        """Whether training has ended."""
-        return self.directory.finished
+        return cls(RunDirectory.open(path).path, data, dataset)
 
     @cached_property
     def record(self) -> RunRecord:
         """The settings and the facts."""
-        return self.directory.read_record()
+        return self.read_record()
 
     @property
     def settings(self) -> RunSettings:
@@ -171,13 +161,13 @@ class Run:
     @property
     def history(self) -> list[EpochRecord]:
         """The terms of each epoch so far."""
-        return self.directory.read_metrics()
+        return self.read_metrics()
 
     def codec(self, *, exact: bool = True) -> Codec:
         """The trained model, for rows; ``exact=False`` computes tables in float32, enough for means over many rows."""
         if not self.finished:
             raise RunError(f"{self.path} has not finished: continue it with `wiseale resume {self.path}` first")
-        return Codec(*load_model(self.directory.model), exact=exact)
+        return Codec(*load_model(self.model), exact=exact)
 
     @cached_property
     def fast_codec(self) -> Codec:

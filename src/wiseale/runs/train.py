@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import torch
@@ -17,9 +16,8 @@ from wiseale.data import Dataset, load_dataset
 from wiseale.data.defaults import constant_columns, describe_columns
 from wiseale.errors import DivergenceError, RunError
 from wiseale.models.collapse import CodeUse
-from wiseale.models.model_file import ModelConfig, model_digest, model_directory, save_model
+from wiseale.models.model_file import model_digest, model_directory, save_model
 from wiseale.platform.atomic_files import sha256
-from wiseale.platform.machine import require_memory
 from wiseale.processes.collectives import broadcast
 from wiseale.processes.ddp import batch_statistics
 from wiseale.processes.group import process_group
@@ -58,7 +56,7 @@ def start(asked: TrainConfig, out: Path, display: Display) -> Outcome:
     ``--max-restarts``, which repeats the command after a failure, it resumes the run that is there.
     """
     world = from_environment()
-    if _is_elastic() and (out / "config.json").is_file():
+    if os.environ.get("TORCHELASTIC_MAX_RESTARTS", "0") != "0" and (out / "config.json").is_file():
         _refuse_other_run(asked, out)
         return resume(out, display)
     if world.is_rank_0:
@@ -69,7 +67,6 @@ def start(asked: TrainConfig, out: Path, display: Display) -> Outcome:
         with group.one_per_machine_first():
             dataset = load_dataset(asked.data, Path(asked.data_root) if asked.data_root else None, display.loading)
         settings = resolve(asked, dataset)
-        _require_memory(settings, dataset)
         torch.set_num_threads(settings.threads)
         work = Work.prepare(settings, dataset, world)
         take_weights(work.learner.model, settings.init_from)
@@ -79,8 +76,7 @@ def start(asked: TrainConfig, out: Path, display: Display) -> Outcome:
         environment = Environment.now(settings, dataset.fingerprint, _initial_digest(settings))
         run = RunDirectory.create(out, record, environment)
         with run.locked():
-            outcome = _run(work, record, run, display, _columns(dataset))
-            return dataclasses.replace(outcome, dataset=dataset)
+            return replace(_run(work, record, run, display, _columns(dataset)), dataset=dataset)
 
 
 def resume(path: Path, display: Display) -> Outcome:
@@ -93,7 +89,7 @@ def resume(path: Path, display: Display) -> Outcome:
     before = run.read_record()
     if run.finished:  # before the lock, which a folder that may only be read has not got
         return Outcome(run.path)
-    settings = dataclasses.replace(before.settings, processes=world.size)
+    settings = replace(before.settings, processes=world.size)
     with process_group(world, settings.device) as group, run.locked() if world.is_rank_0 else nullcontext():
         if run.finished:
             return Outcome(run.path)
@@ -124,11 +120,6 @@ def resume(path: Path, display: Display) -> Outcome:
         return _run(work, RunRecord(settings, work.facts), run, display, notes)
 
 
-def _is_elastic() -> bool:
-    """Whether torchrun starts this command again when a rank fails."""
-    return os.environ.get("TORCHELASTIC_MAX_RESTARTS", "0") != "0"
-
-
 def _refuse_other_run(asked: TrainConfig, out: Path) -> None:
     """An error where the run in ``out`` is plainly not the one asked for, but one that was there before.
 
@@ -157,7 +148,7 @@ def _as_rank(asked: TrainConfig, world: World) -> TrainConfig:
     if asked.threads == "auto" and world.size > 1:
         raise SettingError("threads", f"auto tries one process at a time, and {world.size} were started: give a number")
     threads = asked.threads or (default_threads(world.local_size) if world.size > 1 else None)
-    return dataclasses.replace(asked, processes=world.size, threads=threads)
+    return replace(asked, processes=world.size, threads=threads)
 
 
 def _initial_digest(settings: RunSettings) -> str | None:
@@ -178,18 +169,6 @@ def _load_newest(run: RunDirectory, record: RunRecord, learner: Learner, world: 
     if not world.is_rank_0 and int(step) >= 0:
         load_checkpoint(run.checkpoints / f"{int(step):06d}", learner)
     return int(step) >= 0
-
-
-def _require_memory(settings: RunSettings, dataset: Dataset) -> None:
-    """An error where training does not fit in memory.
-
-    It takes the weights eight times: themselves, their gradients, Adam's two moments, the best so far, and the copy of
-    weights and moments that is being saved.
-    """
-    network, likelihood, objective = (settings.spec(name) for name in ("network", "likelihood", "objective"))
-    weights = ModelConfig(network, likelihood, objective, dataset.space, settings.latent_dim).bytes()
-    what = f"training network {network} with a latent dimension of {settings.latent_dim}"
-    require_memory(8 * weights, what, "choose smaller sizes")
 
 
 def _run(work: Work, record: RunRecord, run: RunDirectory, display: Display, notes: Sequence[str] = ()) -> Outcome:
@@ -218,35 +197,28 @@ def _kept(work: Work) -> str | None:
     if work.learner.best is None:
         return None
     best = f"epoch {progress.best_epoch}" if progress.best_epoch else "the start, before any training"
-    last = (
-        f"no lower one followed up to epoch {progress.epoch}"
-        if progress.stopped
-        else f"epoch {progress.epoch} was the last"
-    )
-    return f"kept: the weights of {best}, where the held-out loss was lowest; {last}"
+    last = "no lower one followed up to epoch {}" if progress.stopped else "epoch {} was the last"
+    return f"kept: the weights of {best}, where the held-out loss was lowest; {last.format(progress.epoch)}"
 
 
 def _columns(dataset: Dataset) -> list[str]:
     """What the columns of a table were taken for, and which are constant."""
-    notes = []
-    if kinds := describe_columns(dataset):
-        advice = (
-            "" if dataset.train.factors else "; to colour pictures by one, not learning from it: --columns NAME:label"
-        )
-        notes.append(f"columns: {kinds}{advice}")
-    return [*notes, constant] if (constant := constant_columns(dataset)) else notes
+    kinds, constant = describe_columns(dataset), constant_columns(dataset)
+    advice = "; to colour pictures by one, not learning from it: --columns NAME:label"
+    notes = [f"columns: {kinds}{'' if dataset.train.factors else advice}"] if kinds else []
+    return [*notes, constant] if constant else notes
 
 
 def _notes(work: Work) -> list[str]:
     """What a user may wonder about when training starts."""
-    notes, patience, max_epochs = [], work.settings.patience, work.settings.max_epochs
-    if patience is not None and patience < max_epochs:
+    notes, settings = [], work.settings
+    if settings.patience is not None and settings.patience < settings.max_epochs:
         notes.append(
-            f"training ends when {patience:,} epochs in a row have not lowered the held-out loss, "
-            f"or after {max_epochs:,}"
+            f"training ends when {settings.patience:,} epochs in a row have not lowered the held-out loss, or after "
+            f"{settings.max_epochs:,}"
         )
     if work.world.size > 1 and batch_statistics(work.learner.modules):
-        rows = work.settings.batch_size // work.world.size
+        rows = settings.batch_size // work.world.size
         notes.append(
             f"batch normalisation: statistics are those of each process's own {rows} rows, so the gradient is not that "
             "of one process; the model keeps the first process's"

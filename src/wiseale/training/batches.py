@@ -66,16 +66,21 @@ class Batches:
         self._index = None if index is None else torch.from_numpy(index)
         self._rows = rows
         self._units = units or Units()
-        self._standardized = not self._units.is_identity
         self._device = torch.device(device)
         self._seed = seed
         self._n = len(rows) if index is None else len(index)
         fits = rows.x.size * 4 * copies <= _IN_MEMORY_BYTES  # each process of this machine keeps a copy
         self._stored = _view(rows.x)
-        self._levels = self._bytes_for_c()
+        self._levels: Tensor | None = None  # bytes that need no more than a division by 255, which C does in gathering
+        if self._stored is not None and self._stored.dtype == torch.uint8 and rows.reading == "unit":
+            in_c = self._units.is_identity and self._device.type == "cpu" and kernels.available()
+            self._levels = self._stored if in_c else None
         self._tensor: Tensor | None = None
-        if fits and rows.reading != "dynamic":
-            self._tensor = self._convert_all().to(self._device)
+        if fits and rows.reading != "dynamic":  # converted block by block, so that only the result takes much memory
+            self._tensor = torch.empty((self._n, *rows.x.shape[1:]))
+            for part in torch.split(torch.arange(self._n), max(1, _BLOCK_ENTRIES // max(1, rows.x[:1].size))):
+                self._tensor[part] = self._convert(self.gather(part), 0)
+            self._tensor = self._tensor.to(self._device)
 
     def __len__(self) -> int:
         return self._n
@@ -87,7 +92,7 @@ class Batches:
         if self._levels is not None:
             return kernels.bytes.gather(self._levels, self._numbers(positions), 1 / 255)
         stored = self.gather(positions)
-        if stored.dtype == torch.uint8 and not self._standardized and self._rows.reading != "dynamic":
+        if stored.dtype == torch.uint8 and self._units.is_identity and self._rows.reading != "dynamic":
             stored = stored.to(self._device)  # a byte is a quarter of a float: convert on the device
         return self._convert(stored, counter).to(self._device)
 
@@ -99,29 +104,13 @@ class Batches:
         return self._stored.index_select(0, rows)
 
     def _numbers(self, positions: Tensor) -> Tensor:
-        """Row numbers at these positions."""
         return positions if self._index is None else self._index[positions]
-
-    def _bytes_for_c(self) -> Tensor | None:
-        """The stored bytes if dividing by 255 is all they need, which C does while it gathers rows; else None."""
-        stored, bare = self._stored, not self._standardized and self._rows.reading == "unit"
-        if stored is None or stored.dtype != torch.uint8 or not bare or self._device.type != "cpu":
-            return None
-        return stored if kernels.available() else None
 
     def read_part(self, positions: Tensor, counter: int, part: slice) -> Tensor:
         """``read(positions, counter)[part]``; dynamic binarisation reads all rows, because it draws for all of them."""
         if self._rows.reading == "dynamic":
             return self.read(positions, counter)[part]
         return self.read(positions[part], counter)
-
-    def _convert_all(self) -> Tensor:
-        """Convert every chosen row, block by block, so that only the result takes much memory."""
-        result = torch.empty((self._n, *self._rows.x.shape[1:]))
-        size = max(1, _BLOCK_ENTRIES // max(1, result[:1].numel()))
-        for part in torch.split(torch.arange(self._n), size):
-            result[part] = self._convert(self.gather(part), 0)
-        return result
 
     def _convert(self, stored: Tensor, counter: int) -> Tensor:
         reading = self._rows.reading

@@ -20,10 +20,10 @@ from wiseale.spaces import Scaling
 
 
 class Schedule(Protocol):
-    """A factor of the learning rate as a function of the epoch."""
+    """The factor of the learning rate after ``epoch`` of ``max_epochs`` epochs; ``epoch`` may be fractional."""
 
     def __call__(self, epoch: float, max_epochs: int) -> float:
-        """The factor after ``epoch`` of ``max_epochs`` epochs; ``epoch`` may be fractional."""
+        """The factor."""
         ...
 
 
@@ -135,8 +135,7 @@ class RunSettings(Plan):
     @classmethod
     def from_values(cls, values: Mapping[str, Any]) -> Self:
         """The settings that :meth:`to_values` wrote; SettingError where one is missing, unknown or out of its range."""
-        stored = config.from_values(TrainConfig, values)
-        hints = typing.get_type_hints(cls)
+        stored, hints = config.from_values(TrainConfig, values), typing.get_type_hints(cls)
         complete: dict[str, Any] = {}
         for name in NAMES:
             value = getattr(stored, name)
@@ -144,9 +143,7 @@ class RunSettings(Plan):
                 raise SettingError(name, "is missing")
             if name not in SPECS:
                 value = config.convert(name, value, hints[name])
-            elif value is not None:
-                value = config.build(SPECS[name], value)
-            complete[name] = value
+            complete[name] = config.build(SPECS[name], value) if name in SPECS and value is not None else value
         return cls(**complete)
 
 

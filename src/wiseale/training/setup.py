@@ -11,6 +11,7 @@ from wiseale.data.defaults import suit
 from wiseale.models.collapse import ENOUGH_ROWS, ROWS, CodeUse, code_use_of
 from wiseale.models.model_file import ModelConfig, load_model
 from wiseale.networks.model import Model, parameter_count, seeded
+from wiseale.platform.machine import require_memory
 from wiseale.processes.world import ALONE, World
 from wiseale.randomness import derive_seed, shuffled
 from wiseale.training.batches import Batches, Indices, split_rows
@@ -34,49 +35,43 @@ class Work:
     @classmethod
     def prepare(cls, settings: RunSettings, dataset: Dataset, world: World = ALONE) -> Work:
         """A learner at step 0 and its batches; nothing outside is changed."""
-        dataset = suit(dataset, settings.spec("likelihood"))
-        train_rows, held_rows = split_rows(len(dataset.train), settings.held_out, settings.held_out_most, settings.seed)
-        objective = settings.objective.at_scale(settings.batch_size, len(train_rows))
-        model_config = ModelConfig(
-            network=settings.spec("network"),
-            likelihood=settings.spec("likelihood"),
-            objective=settings.spec("objective"),
-            space=dataset.space,
-            latent_dim=settings.latent_dim,
-            data_fingerprint=dataset.fingerprint,
-        )
-        with seeded(derive_seed(settings.seed, "weights")):
-            model = model_config.build()
-            called = objective.build(dataset.space, settings.latent_dim)
-        model.units = dataset.space.fit_units(dataset.train.x, train_rows)
+        network, likelihood, objective = (settings.spec(name) for name in ("network", "likelihood", "objective"))
+        dataset = suit(dataset, likelihood)
+        space, latent_dim, seed = dataset.space, settings.latent_dim, settings.seed
+        config = ModelConfig(network, likelihood, objective, space, latent_dim, dataset.fingerprint)
+        # The weights themselves, their gradients, Adam's two moments, the best so far, and the copy of weights and
+        # moments that is being saved.
+        what = f"training network {network} with a latent dimension of {latent_dim}"
+        require_memory(8 * config.bytes(), what, "choose smaller sizes")
+
+        train_rows, held_out_rows = split_rows(len(dataset.train), settings.held_out, settings.held_out_most, seed)
+        scaled = settings.objective.at_scale(settings.batch_size, len(train_rows))
+        with seeded(derive_seed(seed, "weights")):
+            model = config.build()
+            called = scaled.build(space, latent_dim)
+        model.units = space.fit_units(dataset.train.x, train_rows)
         learner = Learner.fresh(model, called, settings.lr)
         learner.modules.to(settings.device)
         facts = RunFacts(
-            prior_weight=objective.effective_weight(settings.batch_size, len(train_rows)),
+            prior_weight=scaled.effective_weight(settings.batch_size, len(train_rows)),
             steps_per_epoch=len(train_rows) // settings.batch_size,
             n_train=len(train_rows),
-            n_held_out=len(held_rows),
+            n_held_out=len(held_out_rows),
             x_shape=dataset.x_shape,
             parameters=parameter_count(learner.modules),
-            standardized=dataset.space.scaling,
+            standardized=space.scaling,
             data_fingerprint=dataset.fingerprint,
         )
 
         def batches(rows: Indices) -> Batches:
-            return Batches(
-                dataset.train,
-                rows,
-                units=model.units,
-                device=settings.device,
-                seed=settings.seed,
-                copies=world.local_size,
-            )
+            place = settings.device
+            return Batches(dataset.train, rows, units=model.units, device=place, seed=seed, copies=world.local_size)
 
-        train, held_out = batches(train_rows), batches(held_rows) if len(held_rows) else None
-        fit_features(learner.modules, dataset.space, train, settings.seed)
+        train, held_out = batches(train_rows), batches(held_out_rows) if len(held_out_rows) else None
+        fit_features(learner.modules, space, train, seed)
         if model.linear is not None:
-            start_at_pca(model, train, settings.seed)
-        return cls(learner, train, held_out, settings, model_config, facts, world)
+            start_at_pca(model, train, seed)
+        return cls(learner, train, held_out, settings, config, facts, world)
 
     def code_use(self) -> CodeUse | None:
         """How much the trained model's codes say about x, on at most 1,000 rows, drawn at random.

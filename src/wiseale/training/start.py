@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -19,20 +19,12 @@ _MOST_ROWS, _MOST_ENTRIES = 20_000, 1 << 25  # rows drawn at the most, and entri
 _BLOCK_ENTRIES = 1 << 21  # read at a time
 
 
-@dataclass(frozen=True)
-class Components:
-    """Principal components of some rows, float64 on the CPU.
+class Components(NamedTuple):
+    """Principal components of some rows, float64 on the CPU; ``residual`` is the variance per entry that they leave."""
 
-    Attributes:
-        mean: of the rows, (D,).
-        variances: along each component, descending, (d_z,).
-        directions: orthonormal columns, (D, d_z).
-        residual: variance per entry that the components leave.
-    """
-
-    mean: Tensor
-    variances: Tensor
-    directions: Tensor
+    mean: Tensor  # (D,)
+    variances: Tensor  # descending, (d_z,)
+    directions: Tensor  # orthonormal columns, (D, d_z)
     residual: float
 
 
@@ -46,28 +38,20 @@ def principal_components(x: Tensor, count: int) -> Components:
     (tensor([1.], dtype=torch.float64), tensor([[1.],
             [0.]], dtype=torch.float64), 0.0)
     """
-    mean = x.mean(0)
+    mean, (n, entries) = x.mean(0), x.shape
     centred = x - mean
-    n, entries = x.shape
-    short = min(n, entries)
     product = centred.T @ centred if entries <= n else centred @ centred.T
     values, vectors = torch.linalg.eigh(product / n)
-    kept = min(count, short)
+    kept = min(count, n, entries)
     variances = values.flip(0)[:kept].clamp_min(0)
     directions = vectors.flip(1)[:, :kept]
     if n < entries:
         lengths = (variances * n).sqrt()
         directions = centred.T @ directions / lengths.clamp_min(1e-300)
         directions = torch.where(lengths > 1e-9 * lengths[0].clamp_min(1e-300), directions, 0.0)
-    total = centred.square().sum() / n
-    left = float((total - variances.sum()).clamp_min(0)) / max(entries - kept, 1)
-    missing = count - kept
-    return Components(
-        mean,
-        torch.cat([variances, variances.new_zeros(missing)]),
-        torch.cat([directions, directions.new_zeros(entries, missing)], 1),
-        left,
-    )
+    residual = float((centred.square().sum() / n - variances.sum()).clamp_min(0)) / max(entries - kept, 1)
+    pad = nn.functional.pad
+    return Components(mean, pad(variances, (0, count - kept)), pad(directions, (0, count - kept)), residual)
 
 
 @torch.no_grad()
