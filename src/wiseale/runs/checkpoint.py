@@ -64,7 +64,7 @@ def load_newest(directory: Path, learner: Learner, check: Callable[[History], No
     for path in saved_checkpoints(directory):
         try:
             verify_directory(path, (WEIGHTS, OPTIMIZER, STATE))
-            saved = read_state(path)
+            saved = SavedState.read(path)
             intact = True
             check(saved.history)
         except ModelFileError as error:
@@ -83,19 +83,19 @@ class SavedState(NamedTuple):
     progress: Progress
     history: History
 
-
-def read_state(path: Path) -> SavedState:
-    """The progress in a checkpoint, which must be that of its name."""
-    file = path / STATE
-    try:
-        values = parse_table(read_text(file))
-        history = record(History, values.pop("history", None))
-        progress = record(Progress, values)
-        if min(progress.epoch, progress.best_epoch) < 0 or progress.step != int(path.name):
-            raise ValueError(f"step {progress.step} of epoch {progress.epoch} is not that of {path.name}")
-        return SavedState(progress, history)
-    except (OSError, ValueError, TypeError) as error:
-        raise ModelFileError(f"cannot read {file}: {error}") from None
+    @classmethod
+    def read(cls, path: Path) -> SavedState:
+        """The state in a checkpoint, whose step must be that of its name."""
+        file = path / STATE
+        try:
+            values = parse_table(read_text(file))
+            history = record(History, values.pop("history", None))
+            progress = record(Progress, values)
+            if min(progress.epoch, progress.best_epoch) < 0 or progress.step != int(path.name):
+                raise ValueError(f"step {progress.step} of epoch {progress.epoch} is not that of {path.name}")
+            return cls(progress, history)
+        except (OSError, ValueError, TypeError) as error:
+            raise ModelFileError(f"cannot read {file}: {error}") from None
 
 
 def newest_state(directory: Path) -> SavedState | None:
@@ -104,7 +104,7 @@ def newest_state(directory: Path) -> SavedState | None:
     try:
         if newest is not None:
             verify_file(newest, STATE, read_manifest(newest, (STATE,)))
-            return read_state(newest)
+            return SavedState.read(newest)
     except (ModelFileError, OSError):
         pass
     return None
@@ -123,7 +123,7 @@ def load_checkpoint(path: Path, learner: Learner) -> None:
         _restore_optimizers(learner.optimizers, read_tensors(path / OPTIMIZER, device))
     except (ValueError, KeyError, IndexError):
         raise ModelFileError(f"{path / OPTIMIZER} is not the optimiser state of this run's network") from None
-    learner.progress = read_state(path).progress
+    learner.progress = SavedState.read(path).progress
     learner.best = read_tensors(path / BEST) if has_best else None
 
 

@@ -19,10 +19,10 @@ from wiseale.runs.directory import RunDirectory, append_line
 from wiseale.runs.loggers import Write, numbers_of
 from wiseale.runs.record import EpochTiming, History, RunRecord
 from wiseale.training.learner import Learner
-from wiseale.training.loop import TimedEpochRecord
+from wiseale.training.loop import Reports, TimedEpochRecord
 
 
-class Display(Protocol):
+class Display(Reports, Protocol):
     """Shows a run's progress to a person."""
 
     def loading(self, done: int, total: int) -> None:
@@ -30,12 +30,6 @@ class Display(Protocol):
 
     def started(self, record: RunRecord, notes: Sequence[str]) -> None:
         """Training begins or continues; ``notes`` are further lines to show."""
-
-    def step(self, epoch: int, step_in_epoch: int, steps_per_epoch: int, terms: Mapping[str, float]) -> None:
-        """Some steps were made."""
-
-    def epoch(self, record: TimedEpochRecord) -> None:
-        """An epoch ended."""
 
 
 class Recorder:
@@ -47,8 +41,7 @@ class Recorder:
     Checkpoints are written by a thread, one at a time, and an error there is raised by the next call. An orderly exit
     of the process waits for the one under way. A kill ends it like any other work: files are whole at every moment.
 
-    Attributes:
-        signal: the signal that interrupted the run, if any.
+    ``signal`` is the one that interrupted the run, if any.
     """
 
     def __init__(self, run: RunDirectory, record: RunRecord, display: Display, world: World, logger: Write | None):
@@ -101,7 +94,8 @@ class Recorder:
         """Append the epoch to metrics.jsonl and timing.jsonl, and pass it to the logger."""
         if not self._is_rank_0:
             return
-        self._raise_error()
+        if self._saving is not None and self._saving.done():
+            self.wait()
         rate = record.samples / record.seconds
         append_line(self._run.metrics, record)
         timing = EpochTiming(
@@ -124,7 +118,8 @@ class Recorder:
         """
         if not self._is_rank_0:
             return
-        self._raise_error()
+        if self._saving is not None and self._saving.done():
+            self.wait()
         if self._saving is not None and self.signal is None:
             return
         self._save(learner)
@@ -133,20 +128,15 @@ class Recorder:
 
     def finish(self, learner: Learner) -> None:
         """Save the learner at the end of training, unless its last step is saved, and wait until it is on disk."""
-        if self._is_rank_0:
-            if self._saved_step != learner.progress.step:
-                self._save(learner)
-            self.wait()
+        if self._is_rank_0 and self._saved_step != learner.progress.step:
+            self._save(learner)
+        self.wait()
 
     def wait(self) -> None:
         """Wait until the checkpoint under way is on disk."""
         saving, self._saving = self._saving, None
         if saving is not None:
             saving.result()
-
-    def _raise_error(self) -> None:
-        if self._saving is not None and self._saving.done():
-            self.wait()
 
     def _save(self, learner: Learner) -> None:
         self.wait()

@@ -59,14 +59,18 @@ class TimedEpochRecord(EpochRecord):
     cpu_seconds: float
 
 
-class Journal(Protocol):
-    """Where the loop reports to; the weights do not depend on it."""
+class Reports(Protocol):
+    """What is told of the progress of training."""
 
     def step(self, epoch: int, step_in_epoch: int, steps_per_epoch: int, terms: Mapping[str, float]) -> None:
         """Some steps were made; the terms are running means of the epoch so far."""
 
     def epoch(self, record: TimedEpochRecord) -> None:
         """An epoch ended."""
+
+
+class Journal(Reports, Protocol):
+    """Where the loop reports to; the weights do not depend on it."""
 
     def checkpoint(self, learner: Learner) -> None:
         """The learner may be saved now."""
@@ -91,6 +95,7 @@ def fit(
     """
     progress, optimizer = learner.progress, learner.optimizers["main"]
     steps_per_epoch = len(train) // plan.batch_size
+    warmup_steps = plan.prior_warmup * steps_per_epoch
     part = world.part(plan.batch_size)
     terms_of = average_gradients(
         lambda x: terms_of_batch(learner, x, plan, "noise", progress.step, world), optimizer.parameters, world
@@ -108,7 +113,7 @@ def fit(
 
         for s in range(first, steps_per_epoch):
             lr = plan.lr * plan.lr_schedule(progress.step / steps_per_epoch, plan.max_epochs)
-            warmup = _warmup(plan, progress.step, steps_per_epoch)
+            warmup = min(1.0, progress.step / warmup_steps) if warmup_steps else 1.0  # linear from 0 to 1
             x = train.read_part(order[s * plan.batch_size : (s + 1) * plan.batch_size], progress.step, part)
 
             terms, posterior = terms_of(x)
@@ -133,7 +138,10 @@ def fit(
                 means = {name: total / (s + 1) for name, total in progress.sums.items()}
                 journal.step(progress.epoch, s + 1, steps_per_epoch, means)
             if last:
-                held = _end_epoch(learner, held_out, plan, world)
+                progress.epoch, progress.sums = progress.epoch + 1, {}
+                watched = progress.epoch % plan.watch_every == 0 or progress.epoch == plan.max_epochs
+                held = _held_out_terms(learner, held_out, plan, world) if held_out and watched else None
+                _watch(learner, held, plan)
                 journal.epoch(
                     TimedEpochRecord(
                         epoch=progress.epoch,
@@ -154,17 +162,6 @@ def fit(
                 return False
     _refuse_broken_weights(learner)
     return True
-
-
-def _end_epoch(learner: Learner, held_out: Batches | None, plan: Plan, world: World) -> dict[str, float] | None:
-    """Count the epoch and watch the held-out loss, where it is due; its terms."""
-    progress = learner.progress
-    progress.epoch += 1
-    progress.sums = {}
-    watched = progress.epoch % plan.watch_every == 0 or progress.epoch == plan.max_epochs
-    held = _held_out_terms(learner, held_out, plan, world) if held_out and watched else None
-    _watch(learner, held, plan)
-    return held
 
 
 def _refuse_broken_weights(learner: Learner) -> None:
@@ -211,9 +208,3 @@ def _watch(learner: Learner, held_out: Mapping[str, float] | None, plan: Plan) -
         learner.best = snapshot(learner.modules)
     since = progress.epoch - max(progress.best_epoch, math.ceil(plan.prior_warmup))
     progress.stopped = since >= plan.patience
-
-
-def _warmup(plan: Plan, step: int, steps_per_epoch: int) -> float:
-    """Linear from 0 to 1 over the warm-up epochs."""
-    total = plan.prior_warmup * steps_per_epoch
-    return 1.0 if total == 0 else min(1.0, step / total)
