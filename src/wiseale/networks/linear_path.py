@@ -11,7 +11,7 @@ from torch import Tensor, nn
 class LinearPath(nn.Module):
     """The linear maps A, a and B, b, added to what the network returns; they are trained with it.
 
-    Training starts them at the optimum of a linear model (:mod:`wiseale.training.start`) and the network's last layers
+    Training starts them at the optimum of a linear model (:mod:`wiseale.training.setup`) and the network's last layers
     at 0, so that it begins with the quality of principal components and every unit in use.
     """
 

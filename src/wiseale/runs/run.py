@@ -181,8 +181,7 @@ class Run(RunDirectory):
 
     def load(self, root: Path | None = None, progress: Progress | None = None) -> Dataset:
         """The data, read from another folder of datasets than the run's or with a display of the progress."""
-        own, root = self.settings.data, root or Path(self.settings.data_root)
-        codec = self.fast_codec
+        codec, own, root = self.fast_codec, self.settings.data, root or Path(self.settings.data_root)
         if self.data is not None:
             dataset = read_other(codec, self.data, own, root, progress)
         else:
@@ -195,8 +194,8 @@ class Run(RunDirectory):
 
     def rows(self, split: Split = "unseen", most: int | None = None) -> Selection:
         """Rows of the data; of more than ``most``, evenly spaced ones."""
-        dataset = self.dataset
-        return select(dataset, split, None if self.data is not None else self.held_out_of(dataset), most)
+        held_out = None if self.data is not None else self.held_out_of(self.dataset)
+        return select(self.dataset, split, held_out, most)
 
     def held_out_of(self, dataset: Dataset) -> Indices | None:
         """The numbers of the training rows that the run held out; None where the dataset is not that of the run."""
