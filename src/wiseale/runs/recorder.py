@@ -41,14 +41,13 @@ class Recorder:
     Checkpoints are written by a thread, one at a time, and an error there is raised by the next call. An orderly exit
     of the process waits for the one under way. A kill ends it like any other work: files are whole at every moment.
 
-    ``signal`` is the one that interrupted the run, if any.
+    ``signal`` is the one that interrupted the run, if any; ``logger`` also gets the numbers of every epoch.
     """
 
-    def __init__(self, run: RunDirectory, record: RunRecord, display: Display, world: World, logger: Write | None):
+    def __init__(self, run: RunDirectory, record: RunRecord, display: Display, world: World) -> None:
         self._run = run
         self._record = record
         self._display = display
-        self._logger = logger
         self._thread = ThreadPoolExecutor(1, "wiseale-checkpoint")
         self._saving: Future[None] | None = None
         self._saved_step: int | None = None
@@ -57,6 +56,7 @@ class Recorder:
         self._before: dict[int, Any] = {}
         self._received = 0
         self.signal: int | None = None
+        self.logger: Write | None = None
 
     def __enter__(self) -> Recorder:
         for number in STOP_SIGNALS:
@@ -107,8 +107,8 @@ class Recorder:
         )
         append_line(self._run.timing, timing)
         self._show(lambda: self._display.epoch(record))
-        if self._logger is not None:
-            self._logger(record.step, time.time(), numbers_of(record, rate))
+        if self.logger is not None:
+            self.logger(record.step, time.time(), numbers_of(record, rate))
 
     def checkpoint(self, learner: Learner) -> None:
         """Copy the learner's state and save it while training goes on.

@@ -175,7 +175,7 @@ def _run(work: Work, record: RunRecord, run: RunDirectory, display: Display, not
     """Train to the end or to an interruption, then write the model; the notes are shown first."""
     is_rank_0 = work.world.is_rank_0
     logger = logged(run, record.settings) if is_rank_0 else nullcontext()
-    with logger as write, Recorder(run, record, display, work.world, write) as recorder:
+    with Recorder(run, record, display, work.world) as recorder, logger as recorder.logger:
         recorder.started([*notes, *_notes(work)])
         try:
             complete = fit(work.learner, work.train, work.held_out, work.settings, recorder, work.world)

@@ -81,12 +81,7 @@ class Journal(Reports, Protocol):
 
 
 def fit(
-    learner: Learner,
-    train: Batches,
-    held_out: Batches | None,
-    plan: Plan,
-    journal: Journal,
-    world: World = ALONE,
+    learner: Learner, train: Batches, held_out: Batches | None, plan: Plan, journal: Journal, world: World = ALONE
 ) -> bool:
     """Train from wherever the learner is to the end of the plan; False where the journal interrupted it.
 
