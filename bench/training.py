@@ -24,11 +24,9 @@ from wiseale.objectives import make_objective
 from wiseale.spaces import plain_space
 from wiseale.training.batches import Batches
 from wiseale.training.learner import Learner
-from wiseale.training.loop import fit
-from wiseale.training.plan import Plan, default_threads
-from wiseale.training.records import EpochRecord
-from wiseale.training.schedule import Constant
-from wiseale.training.threads import fastest_threads
+from wiseale.training.loop import EpochRecord, fit
+from wiseale.training.plan import default_threads, fastest_threads
+from wiseale.training.settings import Constant, Plan
 
 OURS = ("aevb", "wise_ale")
 
@@ -177,7 +175,8 @@ def ours(case: Case, objective: str) -> Epoch:
 
     def epoch() -> float:
         started = time.perf_counter()
-        fit(learner, batches, None, Plan(case.batch, learner.progress.epoch + 1, LR, Constant()), Quiet())
+        plan = Plan(batch_size=case.batch, max_epochs=learner.progress.epoch + 1, lr=LR, lr_schedule=Constant())
+        fit(learner, batches, None, plan, Quiet())
         return time.perf_counter() - started
 
     return epoch

@@ -62,7 +62,7 @@ def build(path: Path, rows: int) -> Path:
             if not entry.shown:
                 KeptCodes(chosen, dict(shown.factors), codes).write(target)
 
-        card = model_card(name, model_config, provenance(Run(copy)), place=f"zoo:{name}") + _about(entry)
+        card = model_card(name, model_config, provenance(Run(copy.path)), place=f"zoo:{name}") + _about(entry)
         target = zoo_folder() / name
         target.parent.mkdir(exist_ok=True)
         save_model(target, model, model_config, {CARD: card}, half=True, fill_further=further)

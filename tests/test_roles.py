@@ -15,7 +15,7 @@ from wiseale.paper.rows import _kept_config
 from wiseale.report.tables import _COMMON
 from wiseale.runs.record import DECIDING, FREE
 from wiseale.training.plan import resolve
-from wiseale.training.settings import RunSettings
+from wiseale.training.settings import NAMES, RunSettings
 
 QUESTION = "science, given"
 """It decides the result and is part of the question: not searched."""
@@ -128,8 +128,8 @@ def test_what_holds_a_spec_names_a_registered_kind():
 
 
 def test_a_resolved_run_has_every_setting_but_those_that_became_part_of_its_data():
-    names = [item.name for item in dataclasses.fields(RunSettings)]
-    assert names == [name for name in TRAINING if name not in ("columns", "missing", "unseen")]
+    assert {item.name for item in dataclasses.fields(RunSettings)} == {*NAMES}
+    assert list(NAMES) == [name for name in TRAINING if name not in ("columns", "missing", "unseen")]
     absent = {item.name for item in dataclasses.fields(RunSettings) if "None" in str(item.type)}
     assert absent == {"max_grad_norm", "patience", "init_from", "logger"}
 

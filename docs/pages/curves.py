@@ -10,7 +10,7 @@ from wiseale.experiments.comparison import Result
 from wiseale.paper.rows import Condition
 from wiseale.platform.atomic_files import write_text
 from wiseale.report.document import csv_text
-from wiseale.training.records import EpochRecord
+from wiseale.training.loop import EpochRecord
 
 TERMS = ("reconstruction", "kl_posterior_prior", "elbo")
 

@@ -48,16 +48,16 @@ DATASETS = {
 }
 
 SCHEDULES = {
-    "constant": "wiseale.training.schedule:Constant",
-    "cosine": "wiseale.training.schedule:Cosine",
-    "step": "wiseale.training.schedule:Step",
+    "constant": "wiseale.training.settings:Constant",
+    "cosine": "wiseale.training.settings:Cosine",
+    "step": "wiseale.training.settings:Step",
 }
 
 LOGGERS = {
-    "csv": "wiseale.runs.loggers.csv_table:CsvLogger",
-    "mlflow": "wiseale.runs.loggers.mlflow:MlflowLogger",
-    "tensorboard": "wiseale.runs.loggers.tensorboard:TensorBoardLogger",
-    "wandb": "wiseale.runs.loggers.wandb:WandbLogger",
+    "csv": "wiseale.runs.loggers:CsvLogger",
+    "mlflow": "wiseale.runs.loggers:MlflowLogger",
+    "tensorboard": "wiseale.runs.loggers:TensorBoardLogger",
+    "wandb": "wiseale.runs.loggers:WandbLogger",
 }
 
 EXPERIMENTS = {  # in the order `wiseale reproduce all` runs and reports them

@@ -10,7 +10,7 @@ from wiseale.data import load_dataset
 from wiseale.experiments.jobs import Job
 from wiseale.runs.record import RunRecord
 from wiseale.training.plan import resolve
-from wiseale.training.records import RunFacts
+from wiseale.training.settings import RunFacts
 
 
 def test_epochs_that_come_from_the_dataset_are_shown_once_they_are_known(tmp_path):

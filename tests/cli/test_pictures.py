@@ -10,7 +10,7 @@ from wiseale.cli.display import Pace
 from wiseale.config import TrainConfig
 from wiseale.experiments.jobs import Job
 from wiseale.figures.model_pictures import STANDARD
-from wiseale.training.records import TimedEpochRecord
+from wiseale.training.loop import TimedEpochRecord
 
 QUICK = ["--network", "mlp:hidden=8", "--max-epochs", "31", "--batch-size", "8", "--threads", "1"]
 

@@ -35,7 +35,7 @@ from wiseale.data.defaults import (
 )
 from wiseale.errors import ModelFileError, WiseAleError
 from wiseale.objectives import make_objective, objective_names
-from wiseale.training.threads import torch_threads
+from wiseale.training.plan import torch_threads
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 5)) @ RNG.normal(size=(5, 5)) * [1, 10, 0.1, 3, 1000] + [0, 5, 0, -7, 1e6]
@@ -194,7 +194,7 @@ def test_few_rows_are_encoded_on_one_thread(fitted, monkeypatch):
     monkeypatch.setattr(fitted._codec, "encode", lambda rows: seen.append(torch.get_num_threads()) or encode(rows))
     with torch_threads(2):
         few = fitted.transform(X)
-        monkeypatch.setattr("wiseale.training.threads.SMALL_STEP", 0)
+        monkeypatch.setattr("wiseale.training.plan.SMALL_STEP", 0)
         many = fitted.transform(X)
         assert torch.get_num_threads() == 2
     assert seen == [1, 2]

@@ -112,7 +112,7 @@ def test_with_early_stopping_a_trial_has_the_value_of_the_weights_it_keeps(start
 
 
 def measure_held_out(work):
-    return loop._held_out_terms(work.learner, work.held_out, work.plan, ALONE)
+    return loop._held_out_terms(work.learner, work.held_out, work.settings, ALONE)
 
 
 @pytest.mark.long

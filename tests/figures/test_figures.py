@@ -25,7 +25,7 @@ from wiseale.figures.factor import Factor
 from wiseale.figures.latent_map import PlaneCodes, latent_map, posterior_contours
 from wiseale.figures.model_pictures import training_curves
 from wiseale.figures.style import line_style, new_figure, point_style, save_figure, wrapped
-from wiseale.training.records import EpochRecord
+from wiseale.training.loop import EpochRecord
 
 rng = np.random.default_rng(0)
 IMAGES = rng.random((4, 3, 8, 8), np.float32)

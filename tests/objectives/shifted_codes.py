@@ -15,8 +15,7 @@ from wiseale.spaces import plain_space
 from wiseale.training.batches import Batches
 from wiseale.training.learner import Learner
 from wiseale.training.loop import fit
-from wiseale.training.plan import Plan
-from wiseale.training.schedule import Constant
+from wiseale.training.settings import Constant, Plan
 
 D = 2
 
@@ -52,7 +51,7 @@ def train_shifted_codes(spec, epochs, lr=1e-2, seed=0):
             return model.encode(torch.from_numpy(x)).sample(noise)
 
     before, journal = codes(), MemoryJournal()
-    plan = Plan(batch_size=64, max_epochs=epochs, lr=lr, schedule=Constant(), seed=seed)
+    plan = Plan(batch_size=64, max_epochs=epochs, lr=lr, lr_schedule=Constant(), seed=seed)
     fit(Learner.fresh(model, called, lr), Batches(Rows(x)), None, plan, journal)
     return before, codes(), journal.records
 

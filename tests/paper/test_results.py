@@ -26,7 +26,7 @@ from wiseale.paper.claims import Claim
 from wiseale.paper.relations import Below
 from wiseale.paper.rows import conditions_of, evidence_of, merge, read_rows, values_of, write_rows
 from wiseale.paper.sweep import compare_neighbours, compare_weights
-from wiseale.training.records import EpochRecord
+from wiseale.training.loop import EpochRecord
 
 OTHER = {"max_grad_norm": 1.0, "patience": 5, "precision": "bf16", "init_from": "runs/first"}
 

@@ -54,7 +54,7 @@ def train(spec, world, batch_size=CONFIG.batch_size):
     for name, optimizer in work.learner.optimizers.items():
         optimizer.step_at = recorded(optimizer, found, name)
     journal = MemoryJournal()
-    assert fit(work.learner, Doubled(work.train), Doubled(work.held_out), work.plan, journal, world)
+    assert fit(work.learner, Doubled(work.train), Doubled(work.held_out), work.settings, journal, world)
     (record,) = journal.records
     for split in ("train", "held_out"):
         found |= {f"{split} {name}": torch.tensor(value) for name, value in getattr(record, split).items()}

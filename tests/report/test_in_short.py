@@ -14,7 +14,7 @@ from wiseale.figures.words import data_in_words, objective_in_words
 from wiseale.report.run import in_short, lead
 from wiseale.runs.record import RunRecord
 from wiseale.training.plan import resolve
-from wiseale.training.records import RunFacts
+from wiseale.training.settings import RunFacts
 
 FACTS = RunFacts(1.0, 5, 270, 30, (3,), 100, "columns", "0")
 DATASET = make_dataset(np.zeros((300, 3)), "X")

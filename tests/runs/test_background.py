@@ -10,31 +10,7 @@ from wiseale.cli.display import NoDisplay
 from wiseale.config import TrainConfig
 from wiseale.runs import recorder
 from wiseale.runs.checkpoint import save_checkpoint
-from wiseale.runs.recorder import Background
 from wiseale.runs.train import resume, start
-
-
-def test_one_job_at_a_time_and_the_caller_goes_on():
-    free, order, background = threading.Event(), [], Background()
-    background.start(lambda: (free.wait(), order.append(1)))
-    assert background.busy
-    free.set()
-    background.start(lambda: order.append(2))
-    background.wait()
-    assert order == [1, 2]
-    assert not background.busy
-
-
-def test_an_error_is_raised_once_by_whoever_asks_next():
-    background = Background()
-
-    def fail():
-        raise OSError(errno.ENOSPC, "full")
-
-    background.start(fail)
-    with pytest.raises(OSError, match="full"):
-        background.wait()
-    background.wait()
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 import errno
 import json
 import sys
+from dataclasses import asdict
 
 import numpy as np
 import pytest
@@ -13,7 +14,8 @@ from wiseale.data import load_dataset
 from wiseale.errors import RunError
 from wiseale.evaluation.evaluate import evaluate
 from wiseale.evaluation.record import Evaluation
-from wiseale.runs.directory import RunDirectory, append_line, read
+from wiseale.platform.json_files import to_json
+from wiseale.runs.directory import RunDirectory, append_line, line_of, read
 from wiseale.runs.train import start
 from wiseale.training.plan import resolve
 
@@ -32,10 +34,10 @@ def run(tmp_path_factory):
 
 def test_every_file_is_written_as_it_was_read(run):
     assert run.read_record().to_json() == run.config.read_text()
-    assert run.read_environment().to_json() == run.environment.read_text()
-    assert read(Evaluation, run.evaluation).to_json() == run.evaluation.read_text()
-    assert [record.to_json() for record in run.read_metrics()] == run.metrics.read_text().splitlines()
-    assert [timing.to_json() for timing in run.read_timing()] == run.timing.read_text().splitlines()
+    assert to_json(asdict(run.read_environment())) == run.environment.read_text()
+    assert read(Evaluation.from_json, run.evaluation).to_json() == run.evaluation.read_text()
+    assert "".join(map(line_of, run.read_metrics())) == run.metrics.read_text()
+    assert "".join(map(line_of, run.read_timing())) == run.timing.read_text()
 
 
 def test_a_run_is_repeated_from_its_configuration(run):

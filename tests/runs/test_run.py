@@ -10,8 +10,7 @@ from wiseale.config import TrainConfig
 from wiseale.data import load_dataset
 from wiseale.errors import DataError, RunError
 from wiseale.objectives import make_objective
-from wiseale.runs.rows import evenly_spaced, select
-from wiseale.runs.run import Run
+from wiseale.runs.run import Run, evenly_spaced, select
 from wiseale.runs.train import start
 
 N, HELD_OUT = 60, 12
@@ -45,7 +44,7 @@ def test_it_holds_what_its_files_hold(run):
     assert run.settings.objective == make_objective("beta_vae", beta=2)
     assert (run.settings.lr, run.facts.n_train) == (config["lr"], config["resolved"]["n_train"]) == (5e-4, N - HELD_OUT)
     assert [epoch.epoch for epoch in run.history] == [1, 2]
-    assert run.environment.threads == 1
+    assert run.read_environment().threads == 1
 
 
 def test_held_out_and_training_rows_are_a_partition_of_the_data(run, folder):

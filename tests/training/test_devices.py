@@ -17,14 +17,12 @@ from wiseale.networks.model import Model
 from wiseale.objectives import make_objective
 from wiseale.processes.world import ALONE
 from wiseale.spaces import plain_space
-from wiseale.training.adversary import adversarial_steps, adversarial_turns
 from wiseale.training.learner import Learner
-from wiseale.training.loop import _terms
-from wiseale.training.plan import Plan
-from wiseale.training.schedule import Constant
+from wiseale.training.settings import Constant, Plan
+from wiseale.training.step import adversarial_losses, adversarial_steps, terms_of_batch
 
 BATCH, LATENT = 16, 3
-PLAN = Plan(batch_size=BATCH, max_epochs=1, lr=1e-3, schedule=Constant())
+PLAN = Plan(batch_size=BATCH, max_epochs=1, lr=1e-3, lr_schedule=Constant())
 
 
 class NoFloat64(TorchDispatchMode):
@@ -55,12 +53,12 @@ def learner_of(objective, network, shape):
 
 def step(learner, shape):
     x = torch.zeros(BATCH, *shape, device="meta")
-    terms, _ = _terms(learner, x, PLAN, "noise", 0, ALONE)
+    terms, _ = terms_of_batch(learner, x, PLAN, "noise", 0, ALONE)
     terms.loss.backward()
-    turns = adversarial_turns(learner, ALONE)
-    still = SimpleNamespace(clear=lambda: None, step_at=lambda lr: None)
+    losses = adversarial_losses(learner, ALONE)
+    still = SimpleNamespace(defaults={"lr": 1.0}, clear=lambda: None, step_at=lambda lr: None)
     learner.optimizers = dict.fromkeys(learner.optimizers, still)
-    adversarial_steps(learner, turns, terms, x, PLAN, 1.0, ALONE)
+    adversarial_steps(learner, losses, terms, x, PLAN, 1.0, ALONE)
     gradients = [parameter.grad for parameter in learner.modules.parameters() if parameter.grad is not None]
     assert gradients
     assert all(gradient.device.type == "meta" for gradient in gradients)

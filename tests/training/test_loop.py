@@ -19,12 +19,10 @@ from wiseale.networks.model import Model, seeded
 from wiseale.objectives import make_objective
 from wiseale.runs.checkpoint import load_newest
 from wiseale.spaces import Column, MixedSpace, plain_space
-from wiseale.training import step_log
 from wiseale.training.batches import Batches
 from wiseale.training.learner import Learner
 from wiseale.training.loop import fit
-from wiseale.training.plan import Plan
-from wiseale.training.schedule import Constant, Cosine, Step
+from wiseale.training.settings import Constant, Cosine, Plan, Step
 
 N, FEATURES = 50, 6
 
@@ -38,7 +36,7 @@ def plan(**changes):
         "batch_size": 8,
         "max_epochs": 3,
         "lr": 1e-2,
-        "schedule": Constant(),
+        "lr_schedule": Constant(),
         "checkpoint_every": 1000,
         "seed": 3,
     }
@@ -68,7 +66,7 @@ def same(left, right):
 def test_interrupted_and_continued_equals_uninterrupted(objective, tmp_path):
     """Stopped at the start and the end of the first of three epochs of 6 steps, in the second and in the last."""
     objective = small(objective)
-    chosen = plan(patience=5, prior_warmup=1.5, schedule=Cosine(), max_grad_norm=0.5)
+    chosen = plan(patience=5, prior_warmup=1.5, lr_schedule=Cosine(), max_grad_norm=0.5)
     train, held_out = Batches(rows()), Batches(rows(1, 20))
     whole = fresh(objective)
     complete = MemoryJournal()
@@ -132,7 +130,7 @@ def test_the_loss_goes_down_and_terms_add_up():
 @pytest.mark.parametrize("held", [1, 5 * 8 * 2, 1 << 20], ids=["each step", "some steps", "the epoch"])
 def test_steps_are_logged_alike_however_many_wait(held, monkeypatch):
     """AEVB's prior is the KL that is logged beside every objective, computed for all waiting steps at once."""
-    monkeypatch.setattr(step_log, "_MOST_ENTRIES", held)
+    monkeypatch.setattr("wiseale.training.step._MOST_ENTRIES", held)
     reports = []
     journal = MemoryJournal()
     journal.step = lambda *report: reports.append(report)
@@ -215,7 +213,7 @@ def test_no_checkpoint_of_broken_weights(tmp_path):
 
     learner, journal = fresh(), MemoryJournal(directory=tmp_path)
     with pytest.raises(DivergenceError, match=r"at step 4: the weights .* are not finite"):
-        fit(learner, Batches(rows()), None, plan(checkpoint_every=1, schedule=leap), journal)
+        fit(learner, Batches(rows()), None, plan(checkpoint_every=1, lr_schedule=leap), journal)
     assert journal.saved == [1, 2, 3]
     saved = fresh(seed=99)
     load_newest(tmp_path, saved, lambda history: None)
@@ -241,9 +239,9 @@ def test_schedules(schedule, epoch, expected):
 
 def test_bf16_stays_close_to_fp32():
     losses = []
-    for bf16 in (False, True):
+    for precision in ("fp32", "bf16"):
         journal = MemoryJournal()
-        fit(fresh(), Batches(rows()), None, plan(bf16=bf16, max_epochs=5), journal)
+        fit(fresh(), Batches(rows()), None, plan(precision=precision, max_epochs=5), journal)
         losses.append(journal.records[-1].train["loss"])
     assert math.isclose(*losses, rel_tol=0.02)
     assert losses[0] != losses[1]

@@ -10,10 +10,10 @@ from tests.journals import MemoryJournal
 from wiseale.config import TrainConfig
 from wiseale.data import load_dataset
 from wiseale.randomness import shuffled
+from wiseale.training.batches import MOST_HELD_OUT, held_out_count, split_rows
 from wiseale.training.loop import fit
 from wiseale.training.plan import resolve
 from wiseale.training.setup import Work
-from wiseale.training.split import MOST_HELD_OUT, held_out_count, split_rows
 
 
 def split_of(n, part=0.1, most=MOST_HELD_OUT, seed=4):
@@ -75,10 +75,10 @@ def read_rows(one, monkeypatch):
 def test_a_run_resumed_in_mid_epoch_reads_the_same_rows(monkeypatch):
     whole, parts = work(), work()
     expected, got = read_rows(whole, monkeypatch), read_rows(parts, monkeypatch)
-    assert fit(whole.learner, whole.train, whole.held_out, whole.plan, MemoryJournal())
-    assert not fit(parts.learner, parts.train, parts.held_out, parts.plan, MemoryJournal(stop_after=(3,)))
+    assert fit(whole.learner, whole.train, whole.held_out, whole.settings, MemoryJournal())
+    assert not fit(parts.learner, parts.train, parts.held_out, parts.settings, MemoryJournal(stop_after=(3,)))
     assert len(got) == 3
-    assert fit(parts.learner, parts.train, parts.held_out, parts.plan, MemoryJournal())
+    assert fit(parts.learner, parts.train, parts.held_out, parts.settings, MemoryJournal())
     assert got == expected
     first = [row for batch in expected[: len(expected) // 2] for row in batch]
     assert len(set(first)) == len(first)

@@ -13,7 +13,7 @@ from wiseale.divergences import kl_posterior_prior
 from wiseale.networks.model import Model, seeded
 from wiseale.spaces import plain_space
 from wiseale.training.batches import Batches
-from wiseale.training.start import principal_components, start_at_pca
+from wiseale.training.setup import principal_components, start_at_pca
 
 RNG = np.random.default_rng(5)
 LOADINGS = RNG.normal(size=(3, 12)) * [[2.0], [1.0], [0.5]]
@@ -153,7 +153,7 @@ def test_the_result_is_never_worse_than_the_start():
 
 
 def test_few_rows_are_sampled_from_many_reproducibly(monkeypatch):
-    monkeypatch.setattr("wiseale.training.start._MOST_ROWS", 50)
+    monkeypatch.setattr("wiseale.training.setup._MOST_ROWS", 50)
     first, again = started(X).state_dict(), started(X).state_dict()
     assert all(torch.equal(first[name], again[name]) for name in first)
     monkeypatch.undo()

@@ -10,22 +10,22 @@ from wiseale.data import load_dataset
 from wiseale.experiments.comparison import prepare_comparison
 from wiseale.platform.machine import cores
 from wiseale.spaces import plain_space
-from wiseale.training import threads
+from wiseale.training import plan
 from wiseale.training.plan import resolve
 
 
 def test_the_fastest_count_is_kept_and_nothing_else_changes(monkeypatch):
     """A clock that runs by the number of threads decides, whatever this machine is like."""
-    monkeypatch.setattr(threads, "cores", lambda: 6)
+    monkeypatch.setattr(plan, "cores", lambda: 6)
     clock = [0.0]
 
     def tick():
         clock[0] += {1: 3.0, 2: 2.0, 4: 1.0, 6: 4.0}[torch.get_num_threads()]
         return clock[0]
 
-    monkeypatch.setattr(threads.time, "perf_counter", tick)
+    monkeypatch.setattr(plan.time, "perf_counter", tick)
     before, state = torch.get_num_threads(), torch.random.get_rng_state()
-    found = threads.fastest_threads(
+    found = plan.fastest_threads(
         build("network", "mlp:hidden=4"), build("likelihood", "gaussian"), plain_space((3,)), 2, 8, "cpu"
     )
     assert found == 4
@@ -46,10 +46,10 @@ def test_runs_side_by_side_are_not_measured(tmp_path):
 
 def test_multiply_adds_are_counted_without_computing():
     """An MLP of widths w has Σ w_i·w_{i+1} multiply-adds a row; 30 → h → 2 codes and sigma, 2 → h → 30."""
-    rows = threads.SMALL_STEP // (30 * 1000 + 2 * 1000 * 2 + 1000 * 2 + 1000 * 30)
+    rows = plan.SMALL_STEP // (30 * 1000 + 2 * 1000 * 2 + 1000 * 2 + 1000 * 30)
     pair = build("network", "mlp:hidden=1000,start=none"), build("likelihood", "gaussian")
-    assert threads.is_small_step(*pair, plain_space((30,)), 2, rows - 1)
-    assert not threads.is_small_step(*pair, plain_space((30,)), 2, rows + 1)
+    assert plan.is_small_step(*pair, plain_space((30,)), 2, rows - 1)
+    assert not plan.is_small_step(*pair, plain_space((30,)), 2, rows + 1)
 
 
 def test_small_networks_train_on_one_thread_and_large_ones_do_not(monkeypatch):
@@ -62,6 +62,6 @@ def test_small_networks_train_on_one_thread_and_large_ones_do_not(monkeypatch):
 
 def test_torch_threads_are_restored():
     before = torch.get_num_threads()
-    with threads.torch_threads(before + 1):
+    with plan.torch_threads(before + 1):
         assert torch.get_num_threads() == before + 1
     assert torch.get_num_threads() == before

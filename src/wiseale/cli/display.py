@@ -20,7 +20,7 @@ from wiseale.runs.record import RunRecord
 from wiseale.runs.recorder import Display
 from wiseale.runs.run import Run
 from wiseale.runs.train import Outcome
-from wiseale.training.records import TimedEpochRecord
+from wiseale.training.loop import TimedEpochRecord
 from wiseale.training.settings import RunSettings
 
 if TYPE_CHECKING:

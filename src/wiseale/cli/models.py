@@ -125,7 +125,7 @@ def zoo() -> None:
     table = Table("model", "codes", "ELBO", "MSE", "aggregate KL", "bytes", box=None, pad_edge=False)
     for name in zoo_names():
         path = zoo_path(name)
-        measures = read(Evaluation, RunDirectory(path).evaluation).measures
+        measures = read(Evaluation.from_json, RunDirectory(path).evaluation).measures
         values = [measures.get(measure) for measure in ("elbo", "mse", "kl_aggregate_mc")]
         size = sum(file.stat().st_size for file in path.iterdir())
         cells = ["–" if value is None else f"{value:.4g}" for value in values]

@@ -108,7 +108,7 @@ class JobBoard:
             return job.config.max_epochs
         if job.name not in self._totals:
             try:
-                self._totals[job.name] = read(RunRecord, RunDirectory(job.out).config).settings.max_epochs
+                self._totals[job.name] = read(RunRecord.from_json, RunDirectory(job.out).config).settings.max_epochs
             except RunError:  # it has not begun
                 return None
         return self._totals[job.name]

@@ -33,11 +33,9 @@ from wiseale.spaces import Column, NumbersSpace, Scaling, TableSpace
 from wiseale.spaces.columns import Unseen, list_ignored
 from wiseale.spaces.frames import library_of
 from wiseale.training.learner import Learner
-from wiseale.training.loop import fit
-from wiseale.training.plan import resolve
-from wiseale.training.records import EpochRecord
+from wiseale.training.loop import EpochRecord, fit
+from wiseale.training.plan import resolve, torch_threads
 from wiseale.training.setup import Work
-from wiseale.training.threads import torch_threads
 
 _SAID = 5  # columns that a message says kinds of
 
@@ -174,7 +172,7 @@ def fit_array(
             print(f"{summary}; {work.facts.parameters:,} parameters", flush=True)
         with epoch_bar(settings.max_epochs) if has_bar else nullcontext() as show:
             journal = _Memory(settings.max_epochs, verbose, show)
-            fit(work.learner, work.train, work.held_out, work.plan, journal)
+            fit(work.learner, work.train, work.held_out, work.settings, journal)
         work.learner.finish()
         use = work.code_use()
     message = collapse_message(use, settings.objective, settings.likelihood) if use else None

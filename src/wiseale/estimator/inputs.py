@@ -35,7 +35,7 @@ from wiseale.registry import did_you_mean
 from wiseale.spaces import TableSpace
 from wiseale.spaces.columns import KindError, Unseen
 from wiseale.spaces.frames import frame_names, library_of, pick
-from wiseale.training.threads import is_small_step, torch_threads
+from wiseale.training.plan import is_small_step, torch_threads
 
 Standardize = Literal["auto", "none", "columns", "global"]
 

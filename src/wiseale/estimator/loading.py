@@ -64,7 +64,7 @@ def load(path: str | os.PathLike[str], sha256: str | None = None) -> AutoEncoder
         estimator.set_params(**_of_training(run))
         estimator.seed_ = run.settings.seed
         estimator.history_ = [flatten(epoch) for epoch in run.history]
-        newest = newest_state(run.directory.checkpoints)
+        newest = newest_state(run.checkpoints)
         estimator.best_epoch_ = newest.progress.kept_epoch if newest else None
     estimator.n_epochs_ = len(estimator.history_)
     return estimator

@@ -18,8 +18,7 @@ from wiseale.models.inference import Codec
 from wiseale.networks.model import Model
 from wiseale.posterior import Posterior
 from wiseale.randomness import generator
-from wiseale.runs.rows import Split
-from wiseale.runs.run import Run
+from wiseale.runs.run import Run, Split
 from wiseale.spaces.reading import interpret
 
 MOST_ROWS = 10_000

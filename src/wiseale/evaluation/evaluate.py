@@ -74,7 +74,7 @@ def evaluate(
         groups=groups,
     )
     if data is None:
-        write_text(run.directory.evaluation, result.to_json())
+        write_text(run.evaluation, result.to_json())
     return result
 
 

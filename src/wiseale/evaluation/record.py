@@ -78,11 +78,11 @@ class Evaluation:
 
 def provenance(run: Run) -> Provenance:
     """How the run's model was trained and, where the run has been evaluated, what was measured."""
-    facts, path = run.facts, run.directory.evaluation
+    facts, path = run.facts, run.evaluation
     settings = TrainConfig(**run.settings.to_values())
     trained = Provenance(settings, facts.prior_weight, facts.n_train, facts.n_held_out)
     if not path.exists():
         return trained
-    evaluation = read(Evaluation, path)
+    evaluation = read(Evaluation.from_json, path)
     rows = f"{counted(evaluation.n_eval, 'row')} ({evaluation.split})"
     return dataclasses.replace(trained, measures=evaluation.measures, evaluated_on=rows)

@@ -23,8 +23,8 @@ from wiseale.platform.locks import reserved
 from wiseale.platform.machine import cores
 from wiseale.processes.engines import Engine
 from wiseale.runs.directory import RunDirectory, read
+from wiseale.training.loop import EpochRecord
 from wiseale.training.plan import resolve
-from wiseale.training.records import EpochRecord
 
 COMPARISON = "comparison.json"
 _MOST_SEEDS = 10_000
@@ -168,7 +168,7 @@ class Result:
     @property
     def evaluation(self) -> Evaluation:
         """What `wiseale evaluate` wrote."""
-        return read(Evaluation, self.directory.evaluation)
+        return read(Evaluation.from_json, self.directory.evaluation)
 
     @property
     def training_measures(self) -> dict[str, float]:

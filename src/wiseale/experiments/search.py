@@ -23,8 +23,8 @@ from wiseale.runs.checkpoint import newest_state
 from wiseale.runs.directory import RunDirectory
 from wiseale.runs.record import RunRecord
 from wiseale.runs.train import resume, start
+from wiseale.training.loop import TimedEpochRecord
 from wiseale.training.plan import resolve
-from wiseale.training.records import TimedEpochRecord
 
 if TYPE_CHECKING:
     from optuna import Study, Trial

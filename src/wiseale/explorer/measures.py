@@ -44,7 +44,7 @@ def measures_of(runs: Sequence[RunDirectory | None]) -> tuple[Measure, ...]:
 def _evaluation(run: RunDirectory | None) -> Evaluation | None:
     if run is None or not run.evaluation.is_file():
         return None
-    return read(Evaluation, run.evaluation)
+    return read(Evaluation.from_json, run.evaluation)
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,7 @@ from wiseale.errors import DataError, RunError
 from wiseale.experiments.comparison import COMPARISON, read_comparison
 from wiseale.models.inference import Codec, Codes, open_codec
 from wiseale.runs.directory import RunDirectory
-from wiseale.runs.rows import read_other, select
-from wiseale.runs.run import Run
+from wiseale.runs.run import Run, read_other, select
 from wiseale.spaces import MixedSpace
 
 MOST_RUNS = 4
@@ -126,7 +125,7 @@ def choose_rows(
         dataset = read_other(first.codec, data, root=data_root, progress=progress)
     else:
         raise DataError(f"{first.name} is a model, which does not know its data: give the rows to show with --data")
-    held_out = [Run(one.run).held_out_of(dataset) if one.run else None for one in models]
+    held_out = [Run(one.run.path).held_out_of(dataset) if one.run else None for one in models]
     own = held_out[0]
     alone = data is None and own is not None and len(own) >= FEWEST_UNSEEN
     selection = select(dataset, "unseen" if dataset.test is not None or alone else "all rows", own, most)

@@ -24,7 +24,7 @@ from wiseale.models.inference import Codec, Codes
 from wiseale.randomness import generator
 from wiseale.spaces import TableSpace
 from wiseale.spaces.reading import as_x
-from wiseale.training.threads import torch_threads
+from wiseale.training.plan import torch_threads
 
 MOST_CODES = 256
 """Codes decoded at once."""

@@ -21,7 +21,7 @@ from wiseale.figures.latent_map import PlaneCodes, latent_map, posterior_contour
 from wiseale.figures.style import Folder, SavedFigure, legend_below, line_style, new_figure, point_style
 from wiseale.figures.words import objective_in_words
 from wiseale.runs.run import Run
-from wiseale.training.records import EpochRecord
+from wiseale.training.loop import EpochRecord
 
 POINTS_SHOWN = 3000
 BATCH_SHOWN = 64
@@ -37,9 +37,9 @@ def run_pictures(path: Path, dataset: Dataset | None = None) -> list[Path]:
     ``dataset`` is the run's own, where it is in memory already.
     """
     run = Run.open(path, dataset=dataset)
-    pictures = [run.directory.figures / f"{name}.png" for name in STANDARD]
+    pictures = [run.figures / f"{name}.png" for name in STANDARD]
     if not all(picture.exists() for picture in pictures):
-        folder = Folder(run.directory.figures, svg=False)
+        folder = Folder(run.figures, svg=False)
         run_curves(folder, run.history)
         name = objective_in_words(run.settings.spec("objective"))
         model_pictures(folder, {name: run}, run.settings.seed, brief=True)

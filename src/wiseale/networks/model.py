@@ -103,7 +103,7 @@ class Head(nn.Module):
 class LinearPath(nn.Module):
     """A linear auto-encoder added to the network and trained with it: mu = A x + a + f(x), x_hat = B z + b + g(z).
 
-    Training starts them at the optimum of a linear model (:mod:`wiseale.training.start`) and the network's last layers
+    Training starts them at the optimum of a linear model (:mod:`wiseale.training.setup`) and the network's last layers
     at 0, so that it begins with the quality of principal components and every unit in use.
     """
 

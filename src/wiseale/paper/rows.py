@@ -19,7 +19,7 @@ from wiseale.experiments.comparison import Result
 from wiseale.models.collapse import CodeUse
 from wiseale.platform.atomic_files import write_text
 from wiseale.report.document import csv_text
-from wiseale.training.split import MOST_HELD_OUT, held_out_count
+from wiseale.training.batches import MOST_HELD_OUT, held_out_count
 
 RUNS = "runs.csv"
 

@@ -143,13 +143,13 @@ def _number(value: float) -> str:
 def run_document(path: Path) -> Document:
     """The report of a run: plain sentences, then what the report of a comparison holds, of one system and seed."""
     run = Run.open(path)
-    if not run.directory.evaluation.exists():
+    if not run.evaluation.exists():
         raise RunError(f"{path} has not been evaluated: run `wiseale evaluate {path}` first")
     record, settings = run.record, run.settings
     objective = settings.spec("objective")
     system = System(objective_in_words(objective), objective)
     result = Result(system, settings.seed, run.path)
-    summary, figures = summarize([result]), draw_all(run.directory.figures, [result])
+    summary, figures = summarize([result]), draw_all(run.figures, [result])
     maps = [one for one in figures if one.path.stem == "latent_map"]
     columns, collapse = column_quality(summary), collapse_notes([result])
     sentences = (Paragraph(text) for text in in_short(record, result.evaluation))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import shutil
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -23,8 +23,7 @@ WEIGHTS, OPTIMIZER, BEST, STATE = "weights.safetensors", "optimizer.safetensors"
 _KEPT = 2
 
 
-@dataclass(frozen=True)
-class Snapshot:
+class Snapshot(NamedTuple):
     """A learner's state at one step, copied, so that it can be written while training goes on."""
 
     step: int
@@ -65,7 +64,7 @@ def load_newest(directory: Path, learner: Learner, check: Callable[[History], No
     for path in saved_checkpoints(directory):
         try:
             verify_directory(path, (WEIGHTS, OPTIMIZER, STATE))
-            saved = read_state(path)
+            saved = SavedState.read(path)
             intact = True
             check(saved.history)
         except ModelFileError as error:
@@ -78,26 +77,25 @@ def load_newest(directory: Path, learner: Learner, check: Callable[[History], No
     return None
 
 
-@dataclass(frozen=True)
-class SavedState:
+class SavedState(NamedTuple):
     """The content of state.json."""
 
     progress: Progress
     history: History
 
-
-def read_state(path: Path) -> SavedState:
-    """The progress in a checkpoint, which must be that of its name."""
-    file = path / STATE
-    try:
-        values = parse_table(read_text(file))
-        history = record(History, values.pop("history", None))
-        progress = record(Progress, values)
-        if min(progress.epoch, progress.best_epoch) < 0 or progress.step != int(path.name):
-            raise ValueError(f"step {progress.step} of epoch {progress.epoch} is not that of {path.name}")
-        return SavedState(progress, history)
-    except (OSError, ValueError, TypeError) as error:
-        raise ModelFileError(f"cannot read {file}: {error}") from None
+    @classmethod
+    def read(cls, path: Path) -> SavedState:
+        """The state in a checkpoint, whose step must be that of its name."""
+        file = path / STATE
+        try:
+            values = parse_table(read_text(file))
+            history = record(History, values.pop("history", None))
+            progress = record(Progress, values)
+            if min(progress.epoch, progress.best_epoch) < 0 or progress.step != int(path.name):
+                raise ValueError(f"step {progress.step} of epoch {progress.epoch} is not that of {path.name}")
+            return cls(progress, history)
+        except (OSError, ValueError, TypeError) as error:
+            raise ModelFileError(f"cannot read {file}: {error}") from None
 
 
 def newest_state(directory: Path) -> SavedState | None:
@@ -106,7 +104,7 @@ def newest_state(directory: Path) -> SavedState | None:
     try:
         if newest is not None:
             verify_file(newest, STATE, read_manifest(newest, (STATE,)))
-            return read_state(newest)
+            return SavedState.read(newest)
     except (ModelFileError, OSError):
         pass
     return None
@@ -125,7 +123,7 @@ def load_checkpoint(path: Path, learner: Learner) -> None:
         _restore_optimizers(learner.optimizers, read_tensors(path / OPTIMIZER, device))
     except (ValueError, KeyError, IndexError):
         raise ModelFileError(f"{path / OPTIMIZER} is not the optimiser state of this run's network") from None
-    learner.progress = read_state(path).progress
+    learner.progress = SavedState.read(path).progress
     learner.best = read_tensors(path / BEST) if has_best else None
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
+import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, fields, replace
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from wiseale.errors import ModelFileError, RunError, WiseAleError
 from wiseale.models.model_file import WEIGHTS
@@ -22,29 +23,15 @@ from wiseale.platform.atomic_files import (
     temporary_sibling,
     write_text,
 )
-from wiseale.platform.json_files import read_text
+from wiseale.platform.json_files import parse_table, read_text, record, to_json
 from wiseale.platform.locks import reserved
 from wiseale.runs.checkpoint import newest_state
 from wiseale.runs.record import Environment, EpochTiming, RunRecord
-from wiseale.training.records import EpochRecord
-
-
-class Record(Protocol):
-    """A record that JSON text is read into and written from."""
-
-    def to_json(self) -> str:
-        """The record as JSON."""
-        ...
-
-    @classmethod
-    def from_json(cls, text: str) -> Record:
-        """The record in JSON text; ValueError or TypeError where it is not one."""
-        ...
-
+from wiseale.training.loop import EpochRecord
 
 _MAX_RECORDS = 1 << 30  # bytes of metrics.jsonl and timing.jsonl
 
-R = TypeVar("R", bound=Record)
+T = TypeVar("T")
 E = TypeVar("E", EpochRecord, EpochTiming)
 
 
@@ -63,16 +50,16 @@ class RunDirectory:
         self.figures = path / "figures"
 
     @classmethod
-    def create(cls, path: Path, record: RunRecord, environment: Environment) -> RunDirectory:
+    def create(cls, path: Path, run: RunRecord, environment: Environment) -> RunDirectory:
         """Make a new run directory; it appears by a rename, with its configuration inside."""
         path = path.absolute()
         refuse_existing(path)
         temporary = temporary_sibling(path)
         try:
             make_folder(temporary)
-            write_text(temporary / "config.json", record.to_json())
-            made_with = dataclasses.replace(environment, config_sha256=sha256(temporary / "config.json"))
-            write_text(temporary / "environment.json", made_with.to_json())
+            write_text(temporary / "config.json", run.to_json())
+            environment = replace(environment, config_sha256=sha256(temporary / "config.json"))
+            write_text(temporary / "environment.json", to_json(asdict(environment)))
             rename_directory(temporary, path)
         except OSError as error:
             shutil.rmtree(temporary, ignore_errors=True)
@@ -99,14 +86,14 @@ class RunDirectory:
 
     def read_record(self) -> RunRecord:
         """The run's settings, and the facts that follow from them; those of the newest checkpoint, where it has one."""
-        record = read(RunRecord, self.config)
+        run = read(RunRecord.from_json, self.config)
         if (newest := newest_state(self.checkpoints)) is not None:
-            newest.history.check_experiment(record, self.config)
-        return record
+            newest.history.check_experiment(run, self.config)
+        return run
 
     def read_environment(self) -> Environment:
         """The versions, the machine and the data the run was started with."""
-        return read(Environment, self.environment)
+        return read(lambda text: record(Environment, parse_table(text)), self.environment)
 
     def read_metrics(self) -> list[EpochRecord]:
         """The terms of each epoch; all that were there at the newest checkpoint."""
@@ -115,11 +102,11 @@ class RunDirectory:
                 newest.history.check_metrics(self.metrics)
             except ModelFileError as error:
                 raise RunError(f"{error}; restore it from a copy") from None
-        return _consecutive(_read_lines(EpochRecord, self.metrics), self.metrics, first=1)
+        return _read_lines(EpochRecord, self.metrics)
 
     def read_timing(self) -> list[EpochTiming]:
         """The seconds and memory of each epoch; the first may be missing."""
-        return _consecutive(_read_lines(EpochTiming, self.timing), self.timing)
+        return _read_lines(EpochTiming, self.timing)
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
@@ -139,13 +126,12 @@ class RunDirectory:
 
     def cut_after(self, epoch: int) -> None:
         """Drop the records of later epochs, and what a kill left of a line; all epochs up to it must be there."""
-        kept = [record for record in _read_lines(EpochRecord, self.metrics, epoch) if record.epoch <= epoch]
-        _consecutive(kept, self.metrics, first=1)
-        if len(kept) != epoch:
-            raise RunError(f"{self.metrics} has {len(kept)} of {epoch} epochs: restore it from a copy, then resume")
-        times = [timing for timing in _read_lines(EpochTiming, self.timing, epoch) if timing.epoch <= epoch]
-        for path, records in ((self.metrics, kept), (self.timing, _consecutive(times, self.timing))):
-            write_text(path, "".join(f"{record.to_json()}\n" for record in records))
+        terms = _read_lines(EpochRecord, self.metrics, epoch)
+        if len(terms) != epoch:
+            raise RunError(f"{self.metrics} has {len(terms)} of {epoch} epochs: restore it from a copy, then resume")
+        times = _read_lines(EpochTiming, self.timing, epoch)
+        for path, lines in ((self.metrics, terms), (self.timing, times)):
+            write_text(path, "".join(map(line_of, lines)))
 
 
 def refuse_existing(path: Path) -> None:
@@ -161,46 +147,51 @@ def refuse_existing(path: Path) -> None:
         raise RunError(f"cannot write the run directory {path}: no permission in {parent}")
 
 
-def read(kind: type[R], path: Path) -> R:
-    """The record in a file; an error names the file and what is wrong."""
+def read(parse: Callable[[str], T], path: Path) -> T:
+    """The record that ``parse`` reads in a file's text; an error names the file and what is wrong."""
     try:
-        return kind.from_json(read_text(path))  # type: ignore[return-value]
+        return parse(read_text(path))
     except WiseAleError as error:
         raise RunError(f"{path}: {error}") from None
     except (OSError, ValueError, TypeError) as error:
         raise RunError(f"cannot read {path}: {error}") from None
 
 
-def _read_lines(kind: type[R], path: Path, most: int | None = None) -> list[R]:
-    """The records of a file, one line each; with ``most`` only that many, and an incomplete last line is left out."""
-    records: list[R] = []
+def _read_lines(kind: type[E], path: Path, last: int | None = None) -> list[E]:
+    """The records of a file, one line for each epoch, of which the first may be missing in timing.jsonl alone.
+
+    With ``last`` only those up to this epoch, and an incomplete last line is left out.
+    """
+    records: list[E] = []
     try:
         lines = read_text(path, _MAX_RECORDS).split("\n") if path.exists() else [""]
-        if lines.pop() and most is None:
+        if lines.pop() and last is None:
             raise ValueError("it ends in the middle of a line")
-        for line in lines[:most]:
-            records += [kind.from_json(line)]  # type: ignore[list-item]
+        for line in lines[:last]:
+            records += [record(kind, parse_table(line))]  # one at a time: an error names the line
     except (OSError, ValueError) as error:
         remedy = "delete it: it holds nothing but times" if kind is EpochTiming else "restore it from a copy"
         raise RunError(f"{path}, line {len(records) + 1}, cannot be read: {error}; {remedy}") from None
+    records = [one for one in records if last is None or one.epoch <= last]
+    first = records[0].epoch if records and kind is EpochTiming else 1
+    for number, one in enumerate(records):
+        if one.epoch != first + number:
+            raise RunError(f"{path}, line {number + 1}, is of epoch {one.epoch}: the lines are not those of a run")
     return records
 
 
-def _consecutive(records: list[E], path: Path, first: int | None = None) -> list[E]:
-    """The records, if each is of the epoch after the one before; ``first`` is the epoch of the first."""
-    start = first if first is not None or not records else records[0].epoch
-    for number, record in enumerate(records):
-        if start is not None and record.epoch != start + number:
-            raise RunError(f"{path}, line {number + 1}, is of epoch {record.epoch}: the lines are not those of a run")
-    return records
+def line_of(record: EpochRecord | EpochTiming) -> str:
+    """One line of JSON."""
+    kind = EpochTiming if isinstance(record, EpochTiming) else EpochRecord  # without what a record adds to it
+    return json.dumps({item.name: getattr(record, item.name) for item in fields(kind)}, allow_nan=False) + "\n"
 
 
-def append_line(path: Path, record: Record) -> None:
+def append_line(path: Path, record: EpochRecord | EpochTiming) -> None:
     """Add one line of JSON; one that cannot be written whole, on a full disk say, is taken back.
 
     It reaches the disk with the next checkpoint, see :meth:`RunDirectory.sync_records`.
     """
-    line = (record.to_json() + "\n").encode()
+    line = line_of(record).encode()
     with path.open("ab", buffering=0) as file:
         before = file.seek(0, os.SEEK_END)
         try:

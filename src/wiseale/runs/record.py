@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 import platform
@@ -20,17 +19,14 @@ from wiseale.config import SCIENCE
 from wiseale.errors import ModelFileError, RunError
 from wiseale.platform.json_files import parse_table, record, to_json
 from wiseale.platform.machine import source_commit
-from wiseale.training.records import RunFacts
-from wiseale.training.settings import RunSettings
+from wiseale.training.settings import NAMES, RunFacts, RunSettings
 
 _ROUNDING = ("kernels", "torch", "machine", "threads", "device")
 
-_NAMES = tuple(item.name for item in dataclasses.fields(RunSettings))
-
-DECIDING = tuple(name for name in _NAMES if name in SCIENCE and name != "data")
+DECIDING = tuple(name for name in NAMES if name in SCIENCE and name != "data")
 """Settings that a resumption must find unchanged; of the data its content must be, whose digest is among the facts."""
 
-FREE = tuple(name for name in _NAMES if name not in DECIDING)
+FREE = tuple(name for name in NAMES if name not in DECIDING)
 """Settings that say where things are or how the work is divided: the experiment is the same with others."""
 
 
@@ -66,10 +62,7 @@ class RunRecord:
 class History:
     """What a checkpoint records of its run, so that resuming and reporting notice edits and damage.
 
-    Attributes:
-        experiment: see :attr:`RunRecord.experiment`.
-        metrics_bytes: length of metrics.jsonl when the checkpoint was saved.
-        metrics_sha256: checksum of that much of it.
+    The experiment (:attr:`RunRecord.experiment`), and the length and checksum of metrics.jsonl when it was saved.
     """
 
     experiment: str
@@ -104,12 +97,7 @@ class History:
 class Environment:
     """environment.json: the versions, the machine and the data a run was started with.
 
-    Attributes:
-        kernels: state of the compiled kernels.
-        data_fingerprint: SHA-256 of the data.
-        commit: Git commit of the source, with "-dirty" after uncommitted changes; None for an installed package.
-        config_sha256: checksum of config.json, once that is written.
-        init_from: digest of the model whose weights the run started from; None where it started from its seed.
+    ``init_from`` is the digest of the model whose weights the run started from; None where it started from its seed.
     """
 
     wiseale: str
@@ -148,15 +136,6 @@ class Environment:
             init_from=init_from,
         )
 
-    def to_json(self) -> str:
-        """The text of environment.json."""
-        return to_json(asdict(self))
-
-    @classmethod
-    def from_json(cls, text: str) -> Self:
-        """The record in the text of environment.json; ValueError or TypeError where it is not one."""
-        return record(cls, parse_table(text))
-
     def rounding_changes(self, now: Environment) -> list[str]:
         """One line if kernels, torch, machine, threads or device have changed since, else none.
 
@@ -171,9 +150,8 @@ class Environment:
 class EpochTiming:
     """One line of timing.jsonl: what an epoch cost.
 
-    Attributes:
-        peak_memory_bytes: of the process so far; None where the system does not say.
-        cpu_seconds_per_thousand_rows: processor time of rank 0, all threads.
+    The memory is the most that the process has held so far, None where the system does not say; the processor time is
+    that of rank 0, all threads.
     """
 
     epoch: int
@@ -181,12 +159,3 @@ class EpochTiming:
     samples_per_second: float
     peak_memory_bytes: int | None
     cpu_seconds_per_thousand_rows: float
-
-    def to_json(self) -> str:
-        """One line, without the line break."""
-        return json.dumps(asdict(self))
-
-    @classmethod
-    def from_json(cls, line: str) -> Self:
-        """The record in a line of timing.jsonl."""
-        return record(cls, parse_table(line))

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import torch
@@ -17,15 +16,14 @@ from wiseale.data import Dataset, load_dataset
 from wiseale.data.defaults import constant_columns, describe_columns
 from wiseale.errors import DivergenceError, RunError
 from wiseale.models.collapse import CodeUse
-from wiseale.models.model_file import ModelConfig, model_digest, model_directory, save_model
+from wiseale.models.model_file import model_digest, model_directory, save_model
 from wiseale.platform.atomic_files import sha256
-from wiseale.platform.machine import require_memory
 from wiseale.processes.collectives import batch_statistics, broadcast
 from wiseale.processes.group import process_group
 from wiseale.processes.world import World, from_environment, report_once
 from wiseale.runs.checkpoint import load_checkpoint, load_newest, saved_checkpoints
 from wiseale.runs.directory import RunDirectory, refuse_existing
-from wiseale.runs.loggers.logger import also_logged
+from wiseale.runs.loggers import logged
 from wiseale.runs.record import FREE, Environment, History, RunRecord
 from wiseale.runs.recorder import Display, Recorder
 from wiseale.training.learner import Learner
@@ -37,14 +35,10 @@ from wiseale.training.setup import Work, take_weights
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a run ended.
+    """How a run ended, and the signal that interrupted it, if any.
 
-    Attributes:
-        path: the run directory.
-        signal: what interrupted it, if anything.
-        dataset: the data, where this process read it.
-        code_use: how much the codes of the model say about x; None where this process did not finish the run.
-        kept: which epoch's weights were kept and why, in words, where held-out rows decided.
+    ``dataset`` is set where this process read it, ``code_use`` where it finished the run; ``kept`` says in words which
+    epoch's weights were kept and why, where held-out rows decided.
     """
 
     path: Path
@@ -61,7 +55,7 @@ def start(asked: TrainConfig, out: Path, display: Display) -> Outcome:
     ``--max-restarts``, which repeats the command after a failure, it resumes the run that is there.
     """
     world = from_environment()
-    if _is_elastic() and (out / "config.json").is_file():
+    if os.environ.get("TORCHELASTIC_MAX_RESTARTS", "0") != "0" and (out / "config.json").is_file():
         _refuse_other_run(asked, out)
         return resume(out, display)
     if world.is_rank_0:
@@ -72,19 +66,16 @@ def start(asked: TrainConfig, out: Path, display: Display) -> Outcome:
         with group.one_per_machine_first():
             dataset = load_dataset(asked.data, Path(asked.data_root) if asked.data_root else None, display.loading)
         settings = resolve(asked, dataset)
-        _require_memory(settings, dataset)
         torch.set_num_threads(settings.threads)
         work = Work.prepare(settings, dataset, world)
         take_weights(work.learner.model, settings.init_from)
         record = RunRecord(settings, work.facts)
         if not world.is_rank_0:
             return _run(work, record, RunDirectory(out.absolute()), display)
-        run = RunDirectory.create(
-            out, record, Environment.now(settings, dataset.fingerprint, _initial_digest(settings))
-        )
+        environment = Environment.now(settings, dataset.fingerprint, _initial_digest(settings))
+        run = RunDirectory.create(out, record, environment)
         with run.locked():
-            outcome = _run(work, record, run, display, _columns(dataset))
-            return dataclasses.replace(outcome, dataset=dataset)
+            return replace(_run(work, record, run, display, _columns(dataset)), dataset=dataset)
 
 
 def resume(path: Path, display: Display) -> Outcome:
@@ -97,7 +88,7 @@ def resume(path: Path, display: Display) -> Outcome:
     before = run.read_record()
     if run.finished:  # before the lock, which a folder that may only be read has not got
         return Outcome(run.path)
-    settings = dataclasses.replace(before.settings, processes=world.size)
+    settings = replace(before.settings, processes=world.size)
     with process_group(world, settings.device) as group, run.locked() if world.is_rank_0 else nullcontext():
         if run.finished:
             return Outcome(run.path)
@@ -116,19 +107,16 @@ def resume(path: Path, display: Display) -> Outcome:
             take_weights(work.learner.model, settings.init_from)
         if world.is_rank_0:
             run.cut_after(work.learner.progress.epoch)
-        changes = started.rounding_changes(Environment.now(settings, dataset.fingerprint))
-        notes = [
-            *_columns(dataset)[:1],
-            *_edited(started, run),
-            *_other_size(before.settings.processes, world.size),
-            *changes,
-        ]
+        notes = _columns(dataset)[:1]
+        if started.config_sha256 != sha256(run.config):  # edits that change the experiment have been refused before
+            notes.append(f"{run.config} has been edited: {', '.join(FREE)} are taken as it says now")
+        if (size := before.settings.processes) != world.size:
+            notes.append(
+                f"started with {size} process{'es' * (size > 1)}, continued with {world.size}: the same batches and "
+                "noise, but sums are rounded differently, so the end will not be the same to the last bit"
+            )
+        notes += started.rounding_changes(Environment.now(settings, dataset.fingerprint))
         return _run(work, RunRecord(settings, work.facts), run, display, notes)
-
-
-def _is_elastic() -> bool:
-    """Whether torchrun starts this command again when a rank fails."""
-    return os.environ.get("TORCHELASTIC_MAX_RESTARTS", "0") != "0"
 
 
 def _refuse_other_run(asked: TrainConfig, out: Path) -> None:
@@ -159,7 +147,7 @@ def _as_rank(asked: TrainConfig, world: World) -> TrainConfig:
     if asked.threads == "auto" and world.size > 1:
         raise SettingError("threads", f"auto tries one process at a time, and {world.size} were started: give a number")
     threads = asked.threads or (default_threads(world.local_size) if world.size > 1 else None)
-    return dataclasses.replace(asked, processes=world.size, threads=threads)
+    return replace(asked, processes=world.size, threads=threads)
 
 
 def _initial_digest(settings: RunSettings) -> str | None:
@@ -182,42 +170,14 @@ def _load_newest(run: RunDirectory, record: RunRecord, learner: Learner, world: 
     return int(step) >= 0
 
 
-def _edited(started: Environment, run: RunDirectory) -> list[str]:
-    """One line if config.json has been edited; edits that change the experiment have been refused before."""
-    if started.config_sha256 == sha256(run.config):
-        return []
-    return [f"{run.config} has been edited: {', '.join(FREE)} are taken as it says now"]
-
-
-def _other_size(before: int, now: int) -> list[str]:
-    if before == now:
-        return []
-    return [
-        f"started with {before} process{'es' * (before > 1)}, continued with {now}: the same batches and noise, "
-        "but sums are rounded differently, so the end will not be the same to the last bit"
-    ]
-
-
-def _require_memory(settings: RunSettings, dataset: Dataset) -> None:
-    """An error where training does not fit in memory.
-
-    It takes the weights eight times: themselves, their gradients, Adam's two moments, the best so far, and the copy of
-    weights and moments that is being saved.
-    """
-    network, likelihood, objective = (settings.spec(name) for name in ("network", "likelihood", "objective"))
-    weights = ModelConfig(network, likelihood, objective, dataset.space, settings.latent_dim).bytes()
-    what = f"training network {network} with a latent dimension of {settings.latent_dim}"
-    require_memory(8 * weights, what, "choose smaller sizes")
-
-
 def _run(work: Work, record: RunRecord, run: RunDirectory, display: Display, notes: Sequence[str] = ()) -> Outcome:
     """Train to the end or to an interruption, then write the model; the notes are shown first."""
     is_rank_0 = work.world.is_rank_0
-    settings = record.settings if is_rank_0 else None
-    with Recorder(run, record, display, work.world) as recorder, also_logged(recorder, run, settings) as journal:
+    logger = logged(run, record.settings) if is_rank_0 else nullcontext()
+    with Recorder(run, record, display, work.world) as recorder, logger as recorder.logger:
         recorder.started([*notes, *_notes(work)])
         try:
-            complete = fit(work.learner, work.train, work.held_out, work.plan, journal, work.world)
+            complete = fit(work.learner, work.train, work.held_out, work.settings, recorder, work.world)
         except DivergenceError as error:
             error.in_run = True
             recorder.wait()
@@ -236,35 +196,28 @@ def _kept(work: Work) -> str | None:
     if work.learner.best is None:
         return None
     best = f"epoch {progress.best_epoch}" if progress.best_epoch else "the start, before any training"
-    last = (
-        f"no lower one followed up to epoch {progress.epoch}"
-        if progress.stopped
-        else f"epoch {progress.epoch} was the last"
-    )
-    return f"kept: the weights of {best}, where the held-out loss was lowest; {last}"
+    last = "no lower one followed up to epoch {}" if progress.stopped else "epoch {} was the last"
+    return f"kept: the weights of {best}, where the held-out loss was lowest; {last.format(progress.epoch)}"
 
 
 def _columns(dataset: Dataset) -> list[str]:
     """What the columns of a table were taken for, and which are constant."""
-    notes = []
-    if kinds := describe_columns(dataset):
-        advice = (
-            "" if dataset.train.factors else "; to colour pictures by one, not learning from it: --columns NAME:label"
-        )
-        notes.append(f"columns: {kinds}{advice}")
-    return [*notes, constant] if (constant := constant_columns(dataset)) else notes
+    kinds, constant = describe_columns(dataset), constant_columns(dataset)
+    advice = "; to colour pictures by one, not learning from it: --columns NAME:label"
+    notes = [f"columns: {kinds}{'' if dataset.train.factors else advice}"] if kinds else []
+    return [*notes, constant] if constant else notes
 
 
 def _notes(work: Work) -> list[str]:
     """What a user may wonder about when training starts."""
-    notes = []
-    if work.plan.patience is not None and work.plan.patience < work.plan.max_epochs:
+    notes, settings = [], work.settings
+    if settings.patience is not None and settings.patience < settings.max_epochs:
         notes.append(
-            f"training ends when {work.plan.patience:,} epochs in a row have not lowered the held-out loss, or after "
-            f"{work.plan.max_epochs:,}"
+            f"training ends when {settings.patience:,} epochs in a row have not lowered the held-out loss, or after "
+            f"{settings.max_epochs:,}"
         )
     if work.world.size > 1 and batch_statistics(work.learner.modules):
-        rows = work.plan.batch_size // work.world.size
+        rows = settings.batch_size // work.world.size
         notes.append(
             f"batch normalisation: statistics are those of each process's own {rows} rows, so the gradient is not that "
             "of one process; the model keeps the first process's"

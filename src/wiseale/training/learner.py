@@ -83,16 +83,11 @@ class Adam(torch.optim.Adam):
 
 @dataclass
 class Progress:
-    """How far a run is; with the weights and the optimiser it determines all that follows.
+    """How far a run is, in completed epochs and steps; with weights and optimiser it determines all that follows.
 
-    Attributes:
-        epoch: completed passes over the training data.
-        step: completed optimiser steps.
-        sums: running sums of the terms over the steps of the unfinished epoch.
-        best_loss: lowest held-out loss so far, at step 0 or after the warm-up.
-        best_epoch: the epoch after which it was measured.
-        best_terms: the held-out terms then; empty in checkpoints of earlier versions.
-        stopped: early stopping has ended the run.
+    ``sums`` are those of the terms over the steps of the unfinished epoch. ``best_loss`` is the lowest held-out loss so
+    far, at step 0 or after the warm-up, with the epoch and all terms then. ``stopped``: early stopping has ended the
+    run.
     """
 
     epoch: int = 0
@@ -113,10 +108,8 @@ class Progress:
 class Learner:
     """The state of training: model, objective, optimisers, progress, and the best weights so far.
 
-    Attributes:
-        model: the auto-encoder.
-        objective: what the loop calls on a batch; its own networks, if any, are saved with the model.
-        optimizers: "main" for all but a critic's parameters; "critic" and "encoder" where the objective is adversarial.
+    The objective's own networks, if any, are saved with the model. Optimisers are "main" for all but a critic's
+    parameters; "critic" and "encoder" where the objective is adversarial.
     """
 
     model: Model

@@ -4,42 +4,72 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from wiseale.errors import DivergenceError
-from wiseale.objectives.terms import Batch, Terms
-from wiseale.posterior import Posterior
-from wiseale.processes.collectives import (
-    average_gradients,
-    batch_statistics,
-    broadcast,
-    gather,
-    gather_async,
-    sum_over_ranks,
-)
+from wiseale.processes.collectives import average_gradients, batch_statistics, broadcast, sum_over_ranks
 from wiseale.processes.world import ALONE, World
-from wiseale.randomness import Purpose, generator, shuffled, standard_normal
-from wiseale.training.adversary import adversarial_steps, adversarial_turns
+from wiseale.randomness import shuffled
 from wiseale.training.batches import Batches
-from wiseale.training.hidden_cells import hide_cells
 from wiseale.training.learner import Learner, snapshot
-from wiseale.training.plan import Plan
-from wiseale.training.records import TimedEpochRecord
-from wiseale.training.step_log import LoggedStep, StepLog, add_terms, measured
+from wiseale.training.settings import Plan
+from wiseale.training.step import (
+    LoggedStep,
+    add_terms,
+    adversarial_losses,
+    adversarial_steps,
+    mean_terms,
+    must_be_read,
+    terms_of_batch,
+)
 
 
-class Journal(Protocol):
-    """Where the loop reports to; the weights do not depend on it."""
+@dataclass(frozen=True)
+class EpochRecord:
+    """The terms of an epoch, nats per observation: one line of metrics.jsonl.
+
+    ``epoch`` and ``step`` count what is completed; ``lr`` and ``warmup``, the factor of the prior's weight, are those
+    of the last step. Terms are means over batches; ``held_out`` is None where nothing is held out.
+    """
+
+    epoch: int
+    step: int
+    lr: float
+    warmup: float
+    train: Mapping[str, float]
+    held_out: Mapping[str, float] | None
+
+
+@dataclass(frozen=True)
+class TimedEpochRecord(EpochRecord):
+    """An epoch that this process has just finished: ``samples`` rows in ``seconds``.
+
+    ``cpu_seconds`` is the processor time of all its threads. After a resumption in the middle of an epoch all three
+    count only what this process did.
+    """
+
+    samples: int
+    seconds: float
+    cpu_seconds: float
+
+
+class Reports(Protocol):
+    """What is told of the progress of training."""
 
     def step(self, epoch: int, step_in_epoch: int, steps_per_epoch: int, terms: Mapping[str, float]) -> None:
         """Some steps were made; the terms are running means of the epoch so far."""
 
     def epoch(self, record: TimedEpochRecord) -> None:
         """An epoch ended."""
+
+
+class Journal(Reports, Protocol):
+    """Where the loop reports to; the weights do not depend on it."""
 
     def checkpoint(self, learner: Learner) -> None:
         """The learner may be saved now."""
@@ -50,12 +80,7 @@ class Journal(Protocol):
 
 
 def fit(
-    learner: Learner,
-    train: Batches,
-    held_out: Batches | None,
-    plan: Plan,
-    journal: Journal,
-    world: World = ALONE,
+    learner: Learner, train: Batches, held_out: Batches | None, plan: Plan, journal: Journal, world: World = ALONE
 ) -> bool:
     """Train from wherever the learner is to the end of the plan; False where the journal interrupted it.
 
@@ -64,12 +89,13 @@ def fit(
     """
     progress, optimizer = learner.progress, learner.optimizers["main"]
     steps_per_epoch = len(train) // plan.batch_size
+    warmup_steps = plan.prior_warmup * steps_per_epoch
     part = world.part(plan.batch_size)
     terms_of = average_gradients(
-        lambda x: _terms(learner, x, plan, "noise", progress.step, world), optimizer.parameters, world
+        lambda x: terms_of_batch(learner, x, plan, "noise", progress.step, world), optimizer.parameters, world
     )
-    turns = adversarial_turns(learner, world)
-    log = StepLog(progress, world)
+    adversary = adversarial_losses(learner, world)
+    unread: list[LoggedStep] = []
     if progress.step == 0 and plan.patience is not None and held_out:
         _watch(learner, _held_out_terms(learner, held_out, plan, world), plan)
 
@@ -80,8 +106,8 @@ def fit(
         learner.modules.train()
 
         for s in range(first, steps_per_epoch):
-            lr = plan.lr * plan.schedule(progress.step / steps_per_epoch, plan.max_epochs)
-            warmup = _warmup(plan, progress.step, steps_per_epoch)
+            lr = plan.lr * plan.lr_schedule(progress.step / steps_per_epoch, plan.max_epochs)
+            warmup = min(1.0, progress.step / warmup_steps) if warmup_steps else 1.0  # linear from 0 to 1
             x = train.read_part(order[s * plan.batch_size : (s + 1) * plan.batch_size], progress.step, part)
 
             terms, posterior = terms_of(x)
@@ -91,20 +117,25 @@ def fit(
             if plan.max_grad_norm is not None:
                 torch.nn.utils.clip_grad_norm_(optimizer.parameters, plan.max_grad_norm)
             optimizer.step_at(lr)
-            if turns:
-                terms = adversarial_steps(learner, turns, terms, x, plan, lr / plan.lr, world)
+            if adversary:
+                terms = adversarial_steps(learner, adversary, terms, x, plan, lr / plan.lr, world)
             progress.step += 1
 
-            log.add(terms, posterior, loss)
+            unread.append(LoggedStep.of(terms, posterior, loss))
             last = s + 1 == steps_per_epoch
             stop = journal.interrupted()
             due = progress.step % plan.checkpoint_every == 0 or stop
-            if log.full or last or due:
-                log.flush()
+            if must_be_read(unread) or last or due:
+                steps = range(progress.step + 1 - len(unread), progress.step + 1)
+                add_terms(*mean_terms(unread, world), steps, progress.sums, epoch=progress.epoch + 1)
+                unread.clear()
                 means = {name: total / (s + 1) for name, total in progress.sums.items()}
                 journal.step(progress.epoch, s + 1, steps_per_epoch, means)
             if last:
-                held = _end_epoch(learner, held_out, plan, world)
+                progress.epoch, progress.sums = progress.epoch + 1, {}
+                watched = progress.epoch % plan.watch_every == 0 or progress.epoch == plan.max_epochs
+                held = _held_out_terms(learner, held_out, plan, world) if held_out and watched else None
+                _watch(learner, held, plan)
                 journal.epoch(
                     TimedEpochRecord(
                         epoch=progress.epoch,
@@ -125,49 +156,6 @@ def fit(
                 return False
     _refuse_broken_weights(learner)
     return True
-
-
-def _end_epoch(learner: Learner, held_out: Batches | None, plan: Plan, world: World) -> dict[str, float] | None:
-    """Count the epoch and watch the held-out loss, where it is due; its terms."""
-    progress = learner.progress
-    progress.epoch += 1
-    progress.sums = {}
-    watched = progress.epoch % plan.watch_every == 0 or progress.epoch == plan.max_epochs
-    held = _held_out_terms(learner, held_out, plan, world) if held_out and watched else None
-    _watch(learner, held, plan)
-    return held
-
-
-def _terms(
-    learner: Learner, x: Tensor, plan: Plan, purpose: Purpose, counter: int, world: World
-) -> tuple[Terms, Posterior]:
-    """The objective's terms on a batch, of which x is this rank's part, with the noise of this purpose and counter."""
-    model, objective, size = learner.model, learner.objective, len(x) * world.size
-    noise = standard_normal((size, model.latent_dim), plan.seed, purpose, counter).to(x.device)
-    own_noise = noise[world.part(size)]
-    seen = hide_cells(model, x, plan.seed, counter, world) if purpose == "noise" else x
-    with torch.autocast(x.device.type, torch.bfloat16, enabled=plan.bf16):
-        if world.size == 1 or not (objective.couples_batch or objective.needs_whole_batch):
-            posterior, z, likelihood = model(seen, own_noise)
-        elif objective.needs_whole_batch:
-            posterior = _gather_async(model.encode(seen), world)()
-            z, x = posterior.sample(noise), gather(x, world)
-            likelihood = model.decode(z)
-        else:
-            own = model.encode(seen)
-            everyone = _gather_async(own, world)  # on its way while the decoder works
-            likelihood = model.decode(own.sample(own_noise))
-            posterior = everyone()
-            z = posterior.sample(noise)
-    draws = generator(plan.seed, "objective", counter)
-    return objective(Batch(x, posterior, z, likelihood, draws)), posterior
-
-
-def _gather_async(posterior: Posterior, world: World) -> Callable[[], Posterior]:
-    """The posteriors of the whole batch, in one exchange; every rank computes the same objective from them."""
-    parts = [part for part in (posterior.mu, posterior.sigma) if part is not None]
-    gathered = gather_async(torch.cat(parts, 1), world)
-    return lambda: Posterior(*gathered().chunk(len(parts), 1))
 
 
 def _refuse_broken_weights(learner: Learner) -> None:
@@ -193,13 +181,13 @@ def _held_out_terms(learner: Learner, held_out: Batches, plan: Plan, world: Worl
     rows: dict[int, Tensor] = {}
     for batch in {0, *range(world.rank, count, world.size)}:  # the first on every rank, for the terms' names
         x = held_out.read(order[batch * size : (batch + 1) * size], batch)
-        terms, posterior = _terms(learner, x, plan, "held-out noise", batch, ALONE)
-        names, rows[batch] = measured([LoggedStep.of(terms, posterior, terms.loss)])
+        terms, posterior = terms_of_batch(learner, x, plan, "held-out noise", batch, ALONE)
+        names, rows[batch] = mean_terms([LoggedStep.of(terms, posterior, terms.loss)])
     values = rows[0].new_zeros(count, len(names))
     for batch in range(world.rank, count, world.size):
         values[batch] = rows[batch]
     sums: dict[str, float] = {}
-    add_terms(sum_over_ranks(values, world), names, list(range(count)), sums)
+    add_terms(names, sum_over_ranks(values, world), range(count), sums)
     return {name: value / count for name, value in sums.items()}
 
 
@@ -214,9 +202,3 @@ def _watch(learner: Learner, held_out: Mapping[str, float] | None, plan: Plan) -
         learner.best = snapshot(learner.modules)
     since = progress.epoch - max(progress.best_epoch, math.ceil(plan.prior_warmup))
     progress.stopped = since >= plan.patience
-
-
-def _warmup(plan: Plan, step: int, steps_per_epoch: int) -> float:
-    """Linear from 0 to 1 over the warm-up epochs."""
-    total = plan.prior_warmup * steps_per_epoch
-    return 1.0 if total == 0 else min(1.0, step / total)

@@ -1,4 +1,4 @@
-"""Fill in the settings that the user left open, and refuse requests that cannot work before anything is computed."""
+"""Fills in the settings that the user left open (threads and device too), and refuses what cannot work beforehand."""
 
 from __future__ import annotations
 
@@ -6,42 +6,37 @@ import importlib.util
 import os
 import subprocess
 import sys
-from dataclasses import dataclass, replace
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import lru_cache
+from statistics import median
 
 import torch
+from torch.utils.flop_counter import FlopCounterMode
 
 from wiseale import config
 from wiseale.config import SettingError, TrainConfig
 from wiseale.data import Dataset, is_path
 from wiseale.data.defaults import choose_length
+from wiseale.divergences import kl_posterior_prior
 from wiseale.likelihoods import LikelihoodSettings
-from wiseale.networks.model import NetworkSettings
+from wiseale.networks.model import Model, NetworkSettings, seeded
 from wiseale.objectives import make_objective
 from wiseale.platform.folders import default_data_root
 from wiseale.platform.machine import cores
-from wiseale.training.schedule import Schedule
-from wiseale.training.settings import LoggerSettings, RunSettings
-from wiseale.training.split import MOST_HELD_OUT, held_out_count
-from wiseale.training.threads import fastest_threads, is_small_step
+from wiseale.spaces import Space
+from wiseale.training.batches import MOST_HELD_OUT, held_out_count
+from wiseale.training.settings import Logger, RunSettings, Schedule
 
 MAX_DEFAULT_THREADS = 4  # small networks gain nothing beyond a few threads
 
+SMALL_STEP = 50_000_000
+"""Multiply-adds of a batch's forward pass below which a second thread gains little; threads that wait for each other
+by spinning make such steps many times slower on a busy machine."""
 
-@dataclass(frozen=True)
-class Plan:
-    """The numbers the loop runs by."""
-
-    batch_size: int
-    max_epochs: int
-    lr: float
-    schedule: Schedule
-    prior_warmup: float = 0.0
-    max_grad_norm: float | None = None
-    patience: int | None = None
-    watch_every: int = 1
-    seed: int = 0
-    checkpoint_every: int = 500
-    bf16: bool = False
+_ROUNDS, _STEPS = 5, 3  # of --threads auto
 
 
 def resolve(asked: TrainConfig, dataset: Dataset) -> RunSettings:
@@ -108,37 +103,15 @@ def resolve(asked: TrainConfig, dataset: Dataset) -> RunSettings:
     )
 
 
-def make_plan(settings: RunSettings) -> Plan:
-    """The loop's numbers."""
-    return Plan(
-        batch_size=settings.batch_size,
-        max_epochs=settings.max_epochs,
-        lr=settings.lr,
-        schedule=settings.lr_schedule,
-        prior_warmup=settings.prior_warmup,
-        max_grad_norm=settings.max_grad_norm,
-        patience=settings.patience,
-        watch_every=settings.watch_every,
-        seed=settings.seed,
-        checkpoint_every=settings.checkpoint_every,
-        bf16=settings.precision == "bf16",
-    )
-
-
-def make_logger(spec: str | None) -> LoggerSettings | None:
+def make_logger(spec: str | None) -> Logger | None:
     """The logger that a spec names, if any; an error where the package it needs is missing."""
     if spec is None:
         return None
-    logger: LoggerSettings = config.build("logger", spec)
-    require_package(logger, config.parse_spec(spec)[0])
-    return logger
-
-
-def require_package(logger: LoggerSettings, name: str) -> None:
-    """An error where the package that a logger needs is missing."""
+    logger: Logger = config.build("logger", spec)
     if logger.package and importlib.util.find_spec(logger.package) is None:
         needs = f"needs a package that is missing: pip install 'wiseale[{logger.extra}]'"
-        raise SettingError("logger", f"{name} {needs}")
+        raise SettingError("logger", f"{config.parse_spec(spec)[0]} {needs}")
+    return logger
 
 
 def default_threads(local_size: int = 1) -> int:
@@ -168,3 +141,68 @@ def refuse_bf16_that_stops_torch() -> None:
     if tried.returncode:
         why = "torch's bfloat16 products end the process, as where a processor lacks instructions that it announces"
         raise SettingError("precision", f"bf16 does not work here ({why}): use fp32")
+
+
+def is_small_step(
+    network: NetworkSettings, likelihood: LikelihoodSettings, space: Space, latent_dim: int, batch_size: int
+) -> bool:
+    """Whether the forward pass of a batch has fewer than :data:`SMALL_STEP` multiply-adds; nothing is computed."""
+    return batch_size * _multiply_adds(network, likelihood, space, latent_dim) < SMALL_STEP
+
+
+@lru_cache  # settings are frozen, and so they have a hash
+def _multiply_adds(network: NetworkSettings, likelihood: LikelihoodSettings, space: Space, latent_dim: int) -> int:
+    """Of the forward pass of one row."""
+    with torch.device("meta"), seeded(0):
+        model = Model(network, space, latent_dim, likelihood)
+        x, epsilon = torch.empty(2, *space.x_shape), torch.empty(2, latent_dim)
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        model(x, epsilon)
+    return int(counter.get_total_flops()) // 4  # a multiply-add counts as two, and there are two rows
+
+
+@contextmanager
+def torch_threads(count: int) -> Iterator[None]:
+    """Inside, torch uses this many threads."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def fastest_threads(
+    network: NetworkSettings,
+    likelihood: LikelihoodSettings,
+    space: Space,
+    latent_dim: int,
+    batch_size: int,
+    device: str,
+) -> int:
+    """The number of threads among 1, 2, 4, … and all cores with the shortest median step; ties go to fewer threads.
+
+    The steps train a copy of the run's network on random rows; the run's weights and random numbers are not touched.
+    """
+    with seeded(0):
+        model = Model(network, space, latent_dim, likelihood).to(device)
+        x, epsilon = torch.rand(batch_size, *space.x_shape), torch.randn(batch_size, latent_dim)
+    x, epsilon = x.to(device), epsilon.to(device)
+
+    def steps() -> float:
+        started = time.perf_counter()
+        for _ in range(_STEPS):
+            posterior, _, reconstruction = model(x, epsilon)
+            loss = kl_posterior_prior(posterior).mean() - reconstruction.log_prob(x).mean()
+            torch.autograd.grad(loss, [p for p in model.parameters() if p.requires_grad], allow_unused=True)
+        return time.perf_counter() - started
+
+    every = cores()
+    counts = sorted({every, *(1 << power for power in range(every.bit_length()))})
+    seconds: dict[int, list[float]] = {count: [] for count in counts}
+    with torch_threads(1):
+        for _ in range(_ROUNDS + 1):
+            for count in counts:
+                torch.set_num_threads(count)
+                seconds[count].append(steps())
+    return min(counts, key=lambda count: median(seconds[count][1:]))  # the first round is a warm-up
