@@ -11,8 +11,7 @@ import pytest
 from pyarrow import parquet
 
 from wiseale.data.defaults import describe, describe_columns
-from wiseale.data.source import load_path
-from wiseale.data.stream import open_rows
+from wiseale.data.source import load_path, open_rows
 from wiseale.data.tables.frames import raw_blocks, select_all
 from wiseale.data.tables.mixed import encode_column, learn_space
 from wiseale.errors import DataError, WiseAleError

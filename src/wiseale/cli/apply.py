@@ -69,7 +69,7 @@ def embed(
     such as 'shards/*.parquet': OUT is then a folder with a file for each, and a later call does what is missing.
     """
     from wiseale.cli.progress import loading_bar
-    from wiseale.data.stream import open_rows
+    from wiseale.data.source import open_rows
     from wiseale.models.archive import is_pattern, make_request
     from wiseale.models.files import embed, refuse_overwriting
     from wiseale.models.inference import open_codec

@@ -25,7 +25,7 @@ class _Data(click.ParamType[str]):
     name = "data"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        from wiseale.data.naming import named_data
+        from wiseale.data.source import named_data
 
         named = named_data(value)
         if named.note:

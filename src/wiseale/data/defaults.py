@@ -14,9 +14,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from wiseale import config
-from wiseale.data.dataset import Array, Dataset, Preset, Rows
-from wiseale.data.fingerprint import fingerprint
-from wiseale.data.finite import row_blocks
+from wiseale.data.dataset import Array, Dataset, Preset, Rows, fingerprint, row_blocks
 from wiseale.errors import ConfigError, counted
 from wiseale.spaces import Column, MixedSpace, NumbersSpace, Reading, Scaling, Space, TableSpace, plain_space
 from wiseale.spaces.columns import quote_name

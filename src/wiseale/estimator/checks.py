@@ -12,9 +12,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from wiseale import config
 from wiseale.config import TrainConfig, from_values
-from wiseale.data.dataset import Array
-from wiseale.data.finite import row_blocks
-from wiseale.data.tables.matrix import has_missing, learn_matrix
+from wiseale.data.dataset import Array, row_blocks
+from wiseale.data.tables.frames import has_missing, learn_matrix
 from wiseale.errors import ConfigError
 from wiseale.estimator.inputs import (
     InvalidInputError,

@@ -12,11 +12,10 @@ from typing import Any
 import numpy as np
 
 from wiseale.data.dataset import Array
-from wiseale.data.tables.blocks import gather
-from wiseale.data.tables.columns import Selection
+from wiseale.data.tables.blocks import Selection, gather
 from wiseale.data.tables.frames import raw_blocks, select_all
-from wiseale.data.tables.kinds import AS_SAID, ROW_NUMBERS, choose_counts, parse_kinds
-from wiseale.data.tables.mixed import encoded, learn_space
+from wiseale.data.tables.kinds import AS_SAID, ROW_NUMBERS, parse_kinds
+from wiseale.data.tables.mixed import encoded, learn_space, read_mixed
 from wiseale.errors import DataError
 from wiseale.registry import did_you_mean
 from wiseale.spaces import Column, NumbersSpace, TableSpace
@@ -38,8 +37,8 @@ def learn_frame(
     if learned.space is None:
         columns = _columns_of_numbers(learned.chosen, X)
         return NumbersSpace((len(columns),), columns=columns, ignored=learned.ignored, frame=library), None
-    x, _ = gather(learned.chosen, encoded(learned.space, learned.chosen, partial(raw_blocks, X)), missing=True)
-    return replace(choose_counts(learned.space, x), frame=library), x
+    space, x, _ = read_mixed(learned, partial(raw_blocks, X))
+    return replace(space, frame=library), x
 
 
 def _columns_of_numbers(selection: Selection, X: Any) -> tuple[Column, ...]:
@@ -92,7 +91,7 @@ def positions(X: Any, space: TableSpace) -> tuple[int, ...]:
 def read_cells(X: Any, space: TableSpace, unseen: Unseen) -> Array:
     """The cells of a frame or matrix as rows of a space, (n, C)."""
     selection = Selection("X", frame_names(X), positions(X, space), ()) if library_of(X) else select_all(X)
-    x, _ = gather(selection, encoded(space, selection, partial(raw_blocks, X), unseen), missing=True)
+    x, _ = gather(selection, encoded(space, selection, partial(raw_blocks, X), unseen))
     if len(x) == 0:
         raise DataError("X has 0 sample(s): at least 1 is needed")
     return x

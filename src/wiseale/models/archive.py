@@ -10,8 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from wiseale.data.source import split_path
-from wiseale.data.stream import open_rows
+from wiseale.data.source import open_rows, split_path
 from wiseale.errors import DataError, WiseAleError
 from wiseale.models.files import embed
 from wiseale.models.inference import Codec, open_codec

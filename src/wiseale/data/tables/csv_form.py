@@ -33,18 +33,13 @@ class Form:
         spaced: whether a quote may follow a space after a separator (``1, "a, b"``).
     """
 
-    separator: str
-    names: tuple[str, ...]
-    header: bool
-    decimal: str
+    separator: str = ","
+    names: tuple[str, ...] = ()
+    header: bool = True
+    decimal: str = "point"
     file: str = ""
     line_bytes: int = 0
     spaced: bool = False
-
-    @classmethod
-    def of_output(cls, names: tuple[str, ...] = ()) -> Form:
-        """The form of tables that are not written like another one."""
-        return cls(",", names, True, "point")
 
     def number(self, cell: str) -> float | None:
         """A cell as a number; None if it is not one.
@@ -144,19 +139,17 @@ def _guess_separator(sample: str, decimal: str) -> str:
 
 def _guess_header(file: str, first: list[str], second: list[str], decimal: str) -> bool:
     numbers = [_number(cell, decimal) is not None for cell in first]
-    counting = [cell.strip() for cell in first if cell.strip()]
-    starts = [[str(start + i) for i in range(len(counting))] for start in (0, 1)]
     if not any(numbers):
         return True
+    counting = [cell.strip() for cell in first if cell.strip()]
+    starts = [[str(start + i) for i in range(len(counting))] for start in (0, 1)]
     if all(numbers) and not (len(counting) > 1 and counting in starts):  # 0,1,2 may be pandas' default names
         return False
     below = zip(first, numbers, second, strict=False)
     if any(cell.strip() and not number and _number(under, decimal) is not None for cell, number, under in below):
         return True
-    raise DataError(
-        f"cannot tell whether the first line of {file} names its columns: "
-        f"write {file}:header=true or {file}:header=false"
-    )
+    settings = f"{file}:header=true or {file}:header=false"
+    raise DataError(f"cannot tell whether the first line of {file} names its columns: write {settings}")
 
 
 def _number(cell: str, decimal: str) -> float | None:

@@ -20,10 +20,9 @@ import pyarrow.compute as pc
 import pyarrow.csv as arrow_csv
 
 from wiseale.config import setting
-from wiseale.data.tables.blocks import RawBlock
-from wiseale.data.tables.columns import Selection
+from wiseale.data.tables.blocks import RawBlock, Selection
 from wiseale.data.tables.csv_form import Form, find_form
-from wiseale.data.tables.raw import MISSING_WORDS, RawColumn, Text, parse
+from wiseale.data.tables.raw import MISSING_WORDS, RawColumn, parse
 from wiseale.data.tables.table import Reader, TableFile
 from wiseale.errors import DataError
 
@@ -98,7 +97,7 @@ class _CsvReader:
     def _columns(self, cells: list[pa.StringArray], *, parsed: bool = False) -> list[RawColumn]:
         """Cells without white space around them and missing words; those that are numbers are parsed together."""
         likely = [k for k, column in enumerate(cells) if self.form.is_number(column[0].as_py())]
-        texts: dict[int, Text] = {}
+        columns: dict[int, RawColumn] = {}
         if likely:
             together = pa.concat_arrays([cells[k] for k in likely])
             empty = pc.any(pc.equal(pc.binary_length(together), 0)).as_py()
@@ -109,11 +108,9 @@ class _CsvReader:
             n = len(cells[0])
             for i, k in enumerate(likely):
                 part = slice(i * n, (i + 1) * n)
-                texts[k] = Text(together[part], None if numbers is None else numbers[part])
-        return [
-            RawColumn(texts[k] if k in texts else Text(_words(column, parsed)), form=self.form)
-            for k, column in enumerate(cells)
-        ]
+                known = None if numbers is None else numbers[part]
+                columns[k] = RawColumn(together[part], form=self.form, known=known)
+        return [columns.get(k) or RawColumn(_words(cells[k], parsed), form=self.form) for k in range(len(cells))]
 
     def _records(self) -> Iterator[tuple[int, list[str]]]:
         """Line and cells of each row of data; a row of another width is refused, empty lines are skipped."""
