@@ -19,7 +19,7 @@ from wiseale.posterior import Posterior
 from wiseale.randomness import generator
 from wiseale.runs.rows import Split
 from wiseale.runs.run import Run
-from wiseale.spaces.reading import interpret
+from wiseale.spaces.units import interpret
 
 MOST_ROWS = 10_000
 BATCH = 512

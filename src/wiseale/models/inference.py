@@ -24,8 +24,7 @@ from wiseale.objectives.terms import Objective
 from wiseale.posterior import Posterior
 from wiseale.randomness import generator, standard_normal
 from wiseale.spaces import Reading, Space
-from wiseale.spaces.reading import as_x
-from wiseale.spaces.units import Units
+from wiseale.spaces.units import Units, as_x
 
 Numbers = npt.NDArray[np.floating]
 

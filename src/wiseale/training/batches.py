@@ -11,8 +11,7 @@ from torch import Tensor
 from wiseale import kernels
 from wiseale.data.dataset import Array, Rows
 from wiseale.randomness import generator
-from wiseale.spaces.reading import interpret
-from wiseale.spaces.units import Units
+from wiseale.spaces.units import Units, interpret
 from wiseale.training.split import Indices
 
 _IN_MEMORY_BYTES = 2 << 30  # sets that are larger as float32 are read batch by batch

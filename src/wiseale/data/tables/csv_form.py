@@ -5,9 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TextIO
 
 from wiseale.errors import DataError
 from wiseale.spaces.columns import counted_names
@@ -92,20 +94,29 @@ def find_form(path: Path, separator: str, header: str, decimal: str) -> Form:
     return Form(mark, names, has_header, decimal, path.name, len(sample) // len(rows), spaced)
 
 
-def _sample(path: Path) -> str:
+@contextmanager
+def opened(path: Path) -> Iterator[TextIO]:
+    """A table's text, for the csv module."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            lines: list[str] = []  # those that hold something
-            size = 0
-            while (len(lines) < _LEAST_LINES or size < _SAMPLE) and (line := file.readline(_LONGEST_LINE)):
-                if line.strip("\r\n"):
-                    lines.append(line)
-                    size += len(line)
-            sample = "".join(lines)
+            yield file
     except UnicodeDecodeError:
         raise DataError(f"{path.name} is not UTF-8 text: save it as UTF-8") from None
+    except csv.Error as error:
+        raise DataError(f"{path.name} is not a table of text: {error}") from None
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror}") from None
+
+
+def _sample(path: Path) -> str:
+    with opened(path) as file:
+        lines: list[str] = []  # those that hold something
+        size = 0
+        while (len(lines) < _LEAST_LINES or size < _SAMPLE) and (line := file.readline(_LONGEST_LINE)):
+            if line.strip("\r\n"):
+                lines.append(line)
+                size += len(line)
+        sample = "".join(lines)
     if not sample.strip():
         raise DataError(f"{path.name} is empty")
     if "\0" in sample:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal
 
 import pyarrow as pa
 import pyarrow.ipc
@@ -28,22 +29,19 @@ _ROWS = 1 << 16  # in a batch
 _PANDAS_INDEX = "__index_level_"  # pandas stores its index under such names
 
 
-class Reader(Protocol):
-    """Reads the chosen columns of a table, block by block, in order."""
+@dataclass(frozen=True)
+class Reader:
+    """Reads the chosen columns of a table, block by block, in order.
 
-    @property
-    def form(self) -> Form | None:
-        """How the table is written, where it is text."""
-        ...
+    Attributes:
+        raw: the features as they are written, and the labels.
+        form: how the table is written, where it is text.
+        line_of: the line of a row of data, counted from 0, where the table is text.
+    """
 
-    @property
-    def line_of(self) -> Callable[[int], int | None] | None:
-        """The line of a row of data, counted from 0, where the table is text."""
-        ...
-
-    def raw(self, chosen: Selection) -> Iterator[RawBlock]:
-        """The features as they are written."""
-        ...
+    raw: Callable[[Selection], Iterator[RawBlock]]
+    form: Form | None = None
+    line_of: Callable[[int], int | None] | None = None
 
 
 @dataclass(frozen=True)
@@ -171,7 +169,9 @@ class ParquetFile(TableFile):
         """Read the file's schema."""
         with _intact(f"{path.name} is damaged or not a Parquet file"):
             file = pyarrow.parquet.ParquetFile(path, memory_map=True)
-            return _named(file.schema_arrow), _ArrowReader(lambda names: file.iter_batches(_ROWS, columns=names))
+            return _named(file.schema_arrow), Reader(
+                partial(_raw_blocks, lambda names: file.iter_batches(_ROWS, columns=names))
+            )
 
 
 @dataclass(frozen=True)
@@ -182,21 +182,15 @@ class ArrowFile(TableFile):
         """Read the file's schema."""
         with _intact(f"{path.name} is damaged or not an Arrow file"):
             schema, _ = _open_batches(path)
-            return _named(schema), _ArrowReader(lambda names: _parts(path, names))
+            return _named(schema), Reader(partial(_raw_blocks, partial(_parts, path)))
 
 
-@dataclass(frozen=True)
-class _ArrowReader:
-    batches: Callable[[list[str]], Iterator[pa.RecordBatch]]
-    form = None
-    line_of = None
-
-    def raw(self, chosen: Selection) -> Iterator[RawBlock]:
-        names = [chosen.names[i] for i in dict.fromkeys(chosen.features + chosen.labels)]
-        with _intact(f"{chosen.file} is damaged: write it again"):
-            for batch in self.batches(names):
-                labels = [_words(batch.column(chosen.names[i])) for i in chosen.labels]
-                yield RawBlock([from_arrow(batch.column(chosen.names[i])) for i in chosen.features], labels)
+def _raw_blocks(batches: Callable[[list[str]], Iterator[pa.RecordBatch]], chosen: Selection) -> Iterator[RawBlock]:
+    names = [chosen.names[i] for i in dict.fromkeys(chosen.features + chosen.labels)]
+    with _intact(f"{chosen.file} is damaged: write it again"):
+        for batch in batches(names):
+            labels = [_words(batch.column(chosen.names[i])) for i in chosen.labels]
+            yield RawBlock([from_arrow(batch.column(chosen.names[i])) for i in chosen.features], labels)
 
 
 def _open_batches(path: Path) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
