@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -156,7 +156,8 @@ def fingerprint(*arrays: Array) -> str:
     return digest.hexdigest()
 
 
-class Flaw(NamedTuple):
+@dataclass(frozen=True)
+class Flaw:
     """A value that cannot be used: its index in the block, and what is wrong (``"NaN"``, ``"inf"``, …)."""
 
     index: tuple[int, ...]
