@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from bench.table import Table
 from wiseale.data.source import file_reader, load_path
-from wiseale.data.tables.columns import select
+from wiseale.data.tables.blocks import select
 
 _COLOURS = ("red", "green", "blue", "dark red")
 
@@ -82,7 +82,7 @@ def _files(folder: Path, shorter: int) -> dict[str, Path]:
 def _read(path: Path) -> int:
     names, reader = file_reader(path, "").open(path)  # type: ignore[attr-defined]
     rows = 0
-    for block in reader.raw(select(path.name, names, (), (), ())):
+    for block in reader.raw(select(path.name, names)):
         for column in block.columns:
             column.as_numbers()
         rows += len(block)

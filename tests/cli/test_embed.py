@@ -12,7 +12,7 @@ from pyarrow import parquet
 from tests.cli.commands import run
 
 from wiseale import AutoEncoder, load
-from wiseale.data import array_output, stream
+from wiseale.data import array_output, arrays
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(300, 4)) * [1, 10, 0.1, 1000] + [0, 5, 0, 1e6]
@@ -64,7 +64,7 @@ def model(estimator, tmp_path):
 @pytest.fixture
 def small_blocks(monkeypatch):
     """Blocks of a few rows, so that every file takes many of them."""
-    monkeypatch.setattr(stream, "_BLOCK_BYTES", 500)
+    monkeypatch.setattr(arrays, "STREAMED", 500)
     monkeypatch.setattr("wiseale.data.tables.csv_table._BLOCK", 500)
     monkeypatch.setattr("wiseale.data.tables.csv_table._ROWS", 1)
     monkeypatch.setattr("wiseale.models.inference._BLOCK_ROWS", 7)
@@ -336,7 +336,7 @@ def _peak_megabytes(model, data, out):
     code = (
         "import sys, torch; torch.set_num_threads(1)\n"
         "from wiseale.cli import main\n"
-        "from wiseale.data import stream; stream._BLOCK_BYTES = 1 << 18\n"
+        "from wiseale.data import arrays; arrays.STREAMED = 1 << 18\n"
         "try: main(sys.argv[1:])\n"
         "finally: print(open('/proc/self/status').read().split('VmHWM:')[1].split()[0])"
     )

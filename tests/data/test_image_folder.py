@@ -9,7 +9,7 @@ from PIL import Image
 from tests.data.image_samples import folder_of, photograph, spoil
 
 from wiseale.data.images.folder import load_images
-from wiseale.data.stream import open_rows
+from wiseale.data.source import open_rows
 from wiseale.errors import ConfigError, DataError
 
 

@@ -11,8 +11,7 @@ import pytest
 from pyarrow import parquet
 
 from wiseale.data.defaults import describe, describe_columns
-from wiseale.data.source import load_path
-from wiseale.data.stream import open_rows
+from wiseale.data.source import load_path, open_rows
 from wiseale.data.tables.frames import raw_blocks, select_all
 from wiseale.data.tables.mixed import encode_column, learn_space
 from wiseale.errors import DataError, WiseAleError
@@ -241,3 +240,16 @@ def test_rare_levels_are_other_where_it_is_asked_for(tmp_path):
     assert load_path(path).space.columns[1].levels == ("p", "q", "x", "y")
     merged = load_path(f"{path}:unseen=other").space
     assert (merged.columns[1].levels, merged.unseen) == (("x", "y", "other"), "other")
+
+
+def test_words_of_a_frame_may_hold_line_breaks():
+    frame = pandas.DataFrame({"a": NUMBERS, "note": ["one\ntwo", "three"] * 30})
+    learned = learn_space(select_all(frame), partial(raw_blocks, frame), {})
+    assert learned.space.columns[1].levels == ("one\ntwo", "three")
+
+
+def test_a_cell_with_another_decimal_mark_is_not_placed_in_the_first_row():
+    frame = pandas.DataFrame({"a": NUMBERS, "n": ["word"] * (N - 1) + ["5,3"]})
+    with pytest.raises(DataError, match="X has '5,3' in column \"n\"") as error:
+        learn_space(select_all(frame), partial(raw_blocks, frame), {})
+    assert "row 1 " not in str(error.value)

@@ -8,7 +8,7 @@ from PIL import Image
 from tests.cli.commands import run
 
 from wiseale.data import is_path, load_dataset
-from wiseale.data.naming import named_data
+from wiseale.data.source import named_data
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from pyarrow import parquet as parquet_files
 from wiseale.data.defaults import describe
 from wiseale.data.source import load_path
 from wiseale.data.tables.csv_form import Form
-from wiseale.data.tables.raw import Text
+from wiseale.data.tables.raw import RawColumn
 from wiseale.errors import WiseAleError
 
 RNG = np.random.default_rng(5)
@@ -237,7 +237,7 @@ def _number_text() -> st.SearchStrategy[str]:
 @given(st.lists(_number_text(), min_size=1, max_size=50), st.sampled_from(["point", "comma"]))
 def test_numbers_are_parsed_as_python_parses_them(cells: list[str], decimal: str) -> None:
     text = [cell.replace(".", ",") for cell in cells] if decimal == "comma" else cells
-    numbers, wrong = Text(arrow.array(text)).as_numbers(Form(";", (), True, decimal))
+    numbers, wrong = RawColumn(arrow.array(text), form=Form(";", decimal=decimal)).as_numbers()
     assert wrong is None
     assert numbers.tobytes() == np.array([float(cell) for cell in cells]).tobytes()
 

@@ -12,8 +12,7 @@ from wiseale.models.inference import Codec, open_codec
 from wiseale.models.model_file import ModelConfig, load_model, save_model
 from wiseale.networks.model import seeded
 from wiseale.spaces import plain_space
-from wiseale.spaces.reading import as_x
-from wiseale.spaces.units import Affine
+from wiseale.spaces.units import Affine, as_x
 
 RNG = np.random.default_rng(0)
 SCALED = plain_space((3,), scaling="columns")

@@ -78,7 +78,7 @@ def embed(
     The error is the mean squared error of a row in standardised units. DATA may be a pattern of files in quotes,
     such as 'shards/*.parquet': OUT is then a folder with a file for each, and a later call does what is missing.
     """
-    from wiseale.data.stream import open_rows
+    from wiseale.data.source import open_rows
     from wiseale.models.files import embed, is_pattern, make_request, refuse_overwriting
     from wiseale.models.inference import open_codec
 

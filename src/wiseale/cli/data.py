@@ -67,7 +67,7 @@ def info(data: str, data_root: Path | None, out: Path | None) -> None:
     from wiseale.data.defaults import describe
     from wiseale.figures.decoded import contact_sheet
     from wiseale.platform.atomic_files import replacing
-    from wiseale.spaces.reading import interpret
+    from wiseale.spaces.units import interpret
 
     most = _HISTOGRAM_ROWS if len(dataset.x_shape) == 1 else _SHEET_ROWS
     sample = dataset.train.take(np.linspace(0, len(dataset.train) - 1, min(most, len(dataset.train))).astype(int))

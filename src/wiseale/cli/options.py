@@ -26,7 +26,7 @@ _VARIADIC = ("--objectives", "--space")
 
 def data(value: str) -> str:
     """The spec of a dataset, or of a path to the user's own file."""
-    from wiseale.data.naming import named_data
+    from wiseale.data.source import named_data
 
     named = named_data(value)
     if named.note:

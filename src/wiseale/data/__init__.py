@@ -18,7 +18,7 @@ def is_path(spec: str) -> bool:
     """Whether a data argument is a path: it contains a path separator, or exists on disk and is no dataset's name.
 
     A folder in the current directory never hides a dataset of the same name, so that the experiments' and runs' own
-    data is found wherever they are started; :func:`wiseale.data.naming.named_data` is where people's words are read.
+    data is found wherever they are started; :func:`wiseale.data.source.named_data` is where people's words are read.
 
     >>> is_path("sine:n=20000"), is_path("folder/waves.npy")
     (False, True)

@@ -10,7 +10,7 @@ import csv
 import os
 import shutil
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -53,14 +53,13 @@ class ArrayOutput:
     """A context manager that writes one file: ``write`` appends rows, and leaving the context puts the file in place.
 
     After an error no file is left. A path or format that cannot be written is refused by the constructor. ``form`` is
-    that of a text table; by default cells are separated by commas and numbers have a decimal point.
+    that of a text table.
     """
 
     def __init__(self, path: Path, fields: Sequence[Field], form: Form | None = None) -> None:
-        self._path = path
-        self._form = form or Form.of_output()
-        self._fields = fields
         _check_writable(path, fields)
+        self._path, self._fields = path, fields
+        self._form = form or Form()
         self._folder = path.with_name(f".{path.name}.partial-{os.getpid()}")
         self._writer: _Writer | None = None
         self.rows = 0
@@ -69,13 +68,13 @@ class ArrayOutput:
         try:
             shutil.rmtree(self._folder, ignore_errors=True)
             self._folder.mkdir()
-            kinds: dict[str, Callable[[Path, Sequence[Field]], _Writer]] = {
-                ".npy": _Npy,
-                ".npz": _Npz,
+            writers: dict[str, Callable[[Path, Sequence[Field]], _Writer]] = {
+                ".npy": _Arrays,
+                ".npz": partial(_Arrays, zipped=True),
                 ".csv": partial(_Csv, form=self._form),
                 ".parquet": _Parquet,
             }
-            self._writer = kinds[self._path.suffix.lower()](self._folder, self._fields)
+            self._writer = writers[self._path.suffix.lower()](self._folder, self._fields)
         except OSError as error:
             shutil.rmtree(self._folder, ignore_errors=True)
             raise DataError(f"cannot write {self._path}: {error.strerror}") from None
@@ -150,97 +149,79 @@ class _NpyFile:
         return self.path
 
 
-class _Npy:
-    def __init__(self, folder: Path, fields: Sequence[Field]) -> None:
-        self._file = _NpyFile(folder / "array.npy", fields[0])
+class _Arrays:
+    """Each array grows in its own .npy file; those of an .npz are put into one archive at the end."""
+
+    def __init__(self, folder: Path, fields: Sequence[Field], *, zipped: bool = False) -> None:
+        self._archive = folder / "arrays.npz" if zipped else None
+        self._files = [_NpyFile(folder / f"{field.name}.npy", field) for field in fields]
 
     def write(self, blocks: Sequence[Array]) -> None:
-        self._file.write(blocks[0])
-
-    def finish(self) -> Path:
-        return self._file.finish()
-
-
-class _Npz:
-    """Each array grows in its own .npy file; at the end they are combined into one .npz."""
-
-    def __init__(self, folder: Path, fields: Sequence[Field]) -> None:
-        self._folder = folder
-        self._files = {field.name: _NpyFile(folder / f"{field.name}.npy", field) for field in fields}
-
-    def write(self, blocks: Sequence[Array]) -> None:
-        for file, block in zip(self._files.values(), blocks, strict=True):
+        for file, block in zip(self._files, blocks, strict=True):
             file.write(block)
 
     def finish(self) -> Path:
-        result = self._folder / "arrays.npz"
-        with zipfile.ZipFile(result, "w", zipfile.ZIP_STORED) as archive:
-            for name, file in self._files.items():
-                archive.write(file.finish(), f"{name}.npy")
-                file.path.unlink()
-        return result
+        paths = [file.finish() for file in self._files]
+        if self._archive is None:
+            return paths[0]
+        with zipfile.ZipFile(self._archive, "w", zipfile.ZIP_STORED) as archive:
+            for path in paths:
+                archive.write(path, path.name)
+                path.unlink()
+        return self._archive
+
+
+def _columns(fields: Sequence[Field], blocks: Sequence[Array]) -> Iterator[tuple[np.dtype[Any], Array]]:
+    """The columns of a table, and their dtypes."""
+    for field, block in zip(fields, blocks, strict=True):
+        for column in np.asarray(block, field.dtype).reshape(len(block), -1).T:
+            yield field.dtype, column
 
 
 class _Csv:
     def __init__(self, folder: Path, fields: Sequence[Field], form: Form) -> None:
-        self._path = folder / "table.csv"
+        self._path, self._fields = folder / "table.csv", fields
         self._file = self._path.open("w", encoding="utf-8", newline="")
-        self._dtypes = [field.dtype for field in fields]
-        self._form = form
+        self._rows = csv.writer(self._file, delimiter=form.separator, lineterminator="\n")
+        self._mark = "." if form.decimal == "point" else ","
         if form.header:
-            names = [name for field in fields for name in field.columns]
-            csv.writer(self._file, delimiter=form.separator, lineterminator="\n").writerow(names)
+            self._rows.writerow([name for field in fields for name in field.columns])
 
     def write(self, blocks: Sequence[Array]) -> None:
-        cells: list[list[str]] = []
-        for dtype, block in zip(self._dtypes, blocks, strict=True):
-            written = self._cell if dtype.hasobject else partial(self._number, single=dtype != np.float64)
-            columns = np.asarray(block, dtype).reshape(len(block), -1).T
-            cells += [list(map(written, column.tolist())) for column in columns]
-        self._file.writelines(self._form.separator.join(row) + "\n" for row in zip(*cells, strict=True))
+        cells = []
+        for dtype, column in _columns(self._fields, blocks):
+            write = self._single if dtype == np.float32 else self._cell
+            cells.append(list(map(write, column.tolist())))
+        self._rows.writerows(zip(*cells, strict=True))
 
     def finish(self) -> Path:
         self._file.close()
         return self._path
 
-    def _number(self, value: float, single: bool = False) -> str:
-        """Nine significant digits restore any float32 exactly; repr() does for float64."""
-        text = f"{value:.9g}" if single else repr(value)
-        return text if self._form.decimal == "point" else self._quoted(text.replace(".", ","))
+    def _single(self, value: float) -> str:
+        """Nine significant digits restore any float32 exactly."""
+        return f"{value:.9g}".replace(".", self._mark)
 
     def _cell(self, value: Any) -> str:
         """A Python value: empty for a missing one, words as they are, fractions with the table's decimal mark."""
-        return (
-            self._number(float(value))
-            if isinstance(value, float)
-            else self._quoted(str("" if value is None else value))
-        )
-
-    def _quoted(self, text: str) -> str:
-        """Text in quotes where it holds what separates cells."""
-        special = set(text) & {self._form.separator, '"', "\n", "\r"} or text != text.strip()
-        return '"' + text.replace('"', '""') + '"' if special else text
+        if isinstance(value, float):
+            return repr(value).replace(".", self._mark)
+        return "" if value is None else str(value)
 
 
 class _Parquet:
     """One row group per block."""
 
     def __init__(self, folder: Path, fields: Sequence[Field]) -> None:
-        self._path = folder / "table.parquet"
-        self._fields = fields
+        self._path, self._fields = folder / "table.parquet", fields
         self._writer: Any = None
 
     def write(self, blocks: Sequence[Array]) -> None:
-        columns: list[Any] = []
-        for field, block in zip(self._fields, blocks, strict=True):
-            values = np.asarray(block, field.dtype).reshape(len(block), -1).T
-            columns += [pa.array(column.tolist() if field.dtype.hasobject else column) for column in values]
-        names = [name for field in self._fields for name in field.columns]
+        columns = [pa.array(c.tolist() if dtype.hasobject else c) for dtype, c in _columns(self._fields, blocks)]
+        table = pa.table(columns, names=[name for field in self._fields for name in field.columns])
         if self._writer is None:
-            self._writer = pyarrow.parquet.ParquetWriter(self._path, pa.table(columns, names=names).schema)
-        kinds = self._writer.schema.types
-        columns = [column.cast(kind) for column, kind in zip(columns, kinds, strict=True)]
-        self._writer.write_table(pa.table(columns, names=names))
+            self._writer = pyarrow.parquet.ParquetWriter(self._path, table.schema)
+        self._writer.write_table(table.cast(self._writer.schema))
 
     def finish(self) -> Path:
         if self._writer is not None:

@@ -1,8 +1,9 @@
-"""The dataset classes that every data source returns: rows of observations, and preset training settings."""
+"""Rows of observations: the dataset classes that every data source returns, their fingerprint and their checks."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -10,8 +11,14 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from wiseale.errors import DataError
 from wiseale.spaces.space import Array as Array
 from wiseale.spaces.space import Reading, Space
+
+STREAMED = 1 << 22
+"""Bytes of a block of rows that is read from a file and written to another."""
+
+_BLOCK = 1 << 24  # bytes looked at together
 
 
 @dataclass(frozen=True)
@@ -90,6 +97,31 @@ Progress = Callable[[int, int], None]
 """Called with (rows done, rows in total) while a set is packed; the first call counts rows of an earlier attempt."""
 
 
+@dataclass(frozen=True)
+class RowStream:
+    """Observations in order, which need not fit in memory.
+
+    Attributes:
+        name: used in errors.
+        x_shape: shape of one observation.
+        n: number of rows; None where it is known only after reading to the end.
+        blocks: reads from the start: arrays (rows, *x_shape), float32, float64 or uint8, every value finite.
+        columns: names of a table's columns; empty for other files.
+    """
+
+    name: str
+    x_shape: tuple[int, ...]
+    n: int | None
+    blocks: Callable[[], Iterator[Array]]
+    columns: tuple[str, ...] = ()
+
+    def require(self, x_shape: tuple[int, ...]) -> RowStream:
+        """This stream; an error if its rows have another shape."""
+        if self.x_shape != x_shape:
+            raise DataError(f"{self.name} has rows of shape {self.x_shape}, the model takes {x_shape}")
+        return self
+
+
 class DatasetSource(Protocol):
     """A registered dataset: a frozen dataclass of settings that can load itself."""
 
@@ -100,3 +132,51 @@ class DatasetSource(Protocol):
     def status(self, data_root: Path) -> str:
         """Whether the set can be loaded here, in a few words."""
         ...
+
+
+def row_blocks(x: Array, size: int = _BLOCK) -> Iterator[slice]:
+    """Slices of rows that cover x (n, …), each of ``size`` bytes, so that mapped arrays are never read whole."""
+    rows = max(1, size // max(1, x[:1].nbytes))
+    for start in range(0, len(x), rows):
+        yield slice(start, min(start + rows, len(x)))
+
+
+def fingerprint(*arrays: Array) -> str:
+    """SHA-256 of the dtype, shape and bytes of arrays, in order: by it a run recognises its data.
+
+    >>> x = np.arange(6.0)
+    >>> fingerprint(x) == fingerprint(x.copy()), fingerprint(x) == fingerprint(x.reshape(2, 3))
+    (True, False)
+    """
+    digest = hashlib.sha256()
+    for array in arrays:
+        digest.update(f"{array.dtype.str}{array.shape}".encode())
+        for rows in row_blocks(array):
+            digest.update(np.ascontiguousarray(array[rows]).view(np.uint8).data)
+    return digest.hexdigest()
+
+
+@dataclass(frozen=True)
+class Flaw:
+    """A value that cannot be used: its index in the block, and what is wrong (``"NaN"``, ``"inf"``, …)."""
+
+    index: tuple[int, ...]
+    problem: str
+
+
+def first_flaw(values: Array, *, missing: bool = False) -> Flaw | None:
+    """The first value that is NaN, infinite or beyond float32, in which networks compute; None if there is none.
+
+    NaN is no flaw where it stands for a ``missing`` cell.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):  # too large, or a NaN that signals: found below
+        finite = np.isfinite(values.astype(np.float32, copy=False))
+        if missing:
+            finite |= np.isnan(values)
+    if finite.all():
+        return None
+    index = tuple(int(i) for i in np.argwhere(~finite)[0])
+    value = values[index]
+    if np.isnan(value):
+        return Flaw(index, "NaN")
+    return Flaw(index, f"{value:g}" if np.isinf(value) else f"{value:g}, beyond float32,")

@@ -1,8 +1,4 @@
-"""Defaults for people's own data, the same for files and for arrays: reading, likelihood, scaling, network, length.
-
-``wiseale train data.csv`` and ``AutoEncoder().fit(X)`` both make their dataset with :func:`make_dataset`, suit it to
-the likelihood with :func:`suit` and choose the length of training with :func:`choose_length`.
-"""
+"""Defaults for people's own data, for files and arrays alike: reading, likelihood, scaling, network, length."""
 
 from __future__ import annotations
 
@@ -14,9 +10,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from wiseale import config
-from wiseale.data.dataset import Array, Dataset, Preset, Rows
-from wiseale.data.fingerprint import fingerprint
-from wiseale.data.finite import row_blocks
+from wiseale.data.dataset import Array, Dataset, Preset, Rows, fingerprint, row_blocks
 from wiseale.errors import ConfigError, counted
 from wiseale.spaces import Column, MixedSpace, NumbersSpace, Reading, Scaling, Space, TableSpace, plain_space
 from wiseale.spaces.columns import quote_name
@@ -77,7 +71,7 @@ def make_dataset(
         name: what the user calls it.
         factors: labels of the rows, by name, each (n,).
         columns: names of the features.
-        scaling: how x is standardised if the user says so; by default it follows the likelihood, see :func:`suit`.
+        scaling: said by the user; by default it follows the likelihood, see :func:`suit`.
         sha256: fingerprint of the content where it is known already.
         cells: what x holds, where its columns have kinds or types.
         ignored: name of each column that is not learned from, and why, where ``cells`` does not say it.
@@ -85,12 +79,20 @@ def make_dataset(
     mixed = isinstance(cells, MixedSpace)
     if mixed and scaling == "global":
         raise ConfigError("standardize=global needs columns of numbers alone: say columns or none")
-    reading = choose_reading(x)
+    reading: Reading = "unit" if x.dtype == np.uint8 and not _holds_only(x, 0, 1) else "values"
     binary = not mixed and _holds_only(x, 0, 255 if reading == "unit" else 1)
     space: Space = cells or plain_space(x.shape[1:], reading)
     if cells is None and isinstance(space, NumbersSpace):
         space = replace(space, columns=tuple(map(Column, columns)), ignored=ignored)
-    preset = choose_preset(x.shape, space.likelihood(binary=binary))
+    preset = Preset(
+        network=_NETWORK,
+        likelihood=space.likelihood(binary=binary),
+        latent_dim=min(8, max(1, math.prod(x.shape[1:]) // 2)),
+        batch_size=min(64, len(x)),
+        max_epochs=None,
+        lr=5e-4,
+        held_out=HELD_OUT,
+    )
     # The kinds and levels of cells give them their meaning.
     meaning = (np.frombuffer(space.meaning.encode(), np.uint8),) if isinstance(space, MixedSpace) else ()
     return Dataset(
@@ -101,24 +103,6 @@ def make_dataset(
         fingerprint=sha256 or fingerprint(x, *meaning),
         space=replace(space, scaling=scaling or _default_scaling(space, config.build("likelihood", preset.likelihood))),
         scaling_follows_likelihood=scaling is None,
-    )
-
-
-def choose_reading(x: Array) -> Reading:
-    """uint8 images go from 0 to 255 and are divided by 255, unless they hold nothing but 0 and 1."""
-    return "unit" if x.dtype == np.uint8 and not _holds_only(x, 0, 1) else "values"
-
-
-def choose_preset(shape: tuple[int, ...], likelihood: str) -> Preset:
-    """Half as many codes as features, at most 8."""
-    return Preset(
-        network=_NETWORK,
-        likelihood=likelihood,
-        latent_dim=min(8, max(1, math.prod(shape[1:]) // 2)),
-        batch_size=min(64, shape[0]),
-        max_epochs=None,
-        lr=5e-4,
-        held_out=HELD_OUT,
     )
 
 

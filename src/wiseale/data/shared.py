@@ -31,16 +31,19 @@ _BEING_MADE_SECONDS = 60.0
 def shared(dataset: Dataset, spec: str, data_root: Path, folder: Path) -> Iterator[None]:
     """Inside, :func:`~wiseale.data.load_dataset` of this spec reads ``folder``, in processes started inside as well.
 
-    Several processes may share the same data from the same folder: each has a folder of its own in it.
-
-    Sets that are memory-mapped anyway, or whose factors are Python objects, are not copied: each process loads them.
+    Several processes may share data from one folder, where each has a folder of its own. Sets that are memory-mapped
+    anyway, or whose factors are Python objects, are not copied: each process loads them.
     """
     splits = {"train": dataset.train} | ({} if dataset.test is None else {"test": dataset.test})
     arrays = [values for rows in splits.values() for values in (rows.x, *rows.factors.values())]
     if _is_mapped(dataset.train.x) or any(array.dtype.hasobject for array in arrays):
         yield
         return
-    _remove_abandoned(folder)
+    for path in folder.iterdir() if folder.is_dir() else ():  # what killed processes have left
+        with suppress(OSError):
+            is_old = time.time() - path.stat().st_mtime > _BEING_MADE_SECONDS  # a newer one may not be locked yet
+            if is_old and not is_locked(path):
+                shutil.rmtree(path, ignore_errors=True)
     own = folder / f"{platform.node()}-{os.getpid()}-{secrets.token_hex(4)}"
     own.mkdir(parents=True)
     with exclusive_lock(own, wait=False):
@@ -73,14 +76,6 @@ def _written(dataset: Dataset, spec: str, data_root: Path, folder: Path, splits:
     finally:
         os.environ.pop(VARIABLE, None)
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def _remove_abandoned(folder: Path) -> None:
-    """Remove what killed processes have left; a folder that is being made is not locked yet."""
-    for path in folder.iterdir() if folder.is_dir() else ():
-        with suppress(OSError):
-            if time.time() - path.stat().st_mtime > _BEING_MADE_SECONDS and not is_locked(path):
-                shutil.rmtree(path, ignore_errors=True)
 
 
 def read_shared(spec: str, data_root: Path) -> Dataset | None:

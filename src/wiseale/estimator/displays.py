@@ -46,7 +46,7 @@ from wiseale.figures.factor import Factor
 from wiseale.figures.latent_map import PlaneCodes, add_key, draw_map
 from wiseale.figures.style import root
 from wiseale.spaces import TableSpace
-from wiseale.spaces.reading import as_x
+from wiseale.spaces.units import as_x
 
 MAX_POINTS = 20_000
 """Rows drawn on a map or in a table's panels at the most, evenly spaced in X."""

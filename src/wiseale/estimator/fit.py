@@ -21,11 +21,10 @@ from wiseale.config import TrainConfig
 from wiseale.data.arrays import observations
 from wiseale.data.dataset import Array
 from wiseale.data.defaults import describe, make_dataset, suit
-from wiseale.data.tables.blocks import gather
-from wiseale.data.tables.columns import Selection
+from wiseale.data.tables.blocks import Selection
 from wiseale.data.tables.frames import raw_blocks, select_all
-from wiseale.data.tables.kinds import AS_SAID, ROW_NUMBERS, choose_counts, parse_kinds
-from wiseale.data.tables.mixed import encoded, learn_space
+from wiseale.data.tables.kinds import AS_SAID, ROW_NUMBERS, parse_kinds
+from wiseale.data.tables.mixed import learn_space, read_mixed
 from wiseale.models.collapse import collapse_message
 from wiseale.models.inference import Codec
 from wiseale.runs.notebook import TERMS, Curves, curves_svg
@@ -54,8 +53,8 @@ def learn_frame(
     if learned.space is None:
         columns = _columns_of_numbers(learned.chosen, X)
         return NumbersSpace((len(columns),), columns=columns, ignored=learned.ignored, frame=library), None
-    x, _ = gather(learned.chosen, encoded(learned.space, learned.chosen, partial(raw_blocks, X)), missing=True)
-    return replace(choose_counts(learned.space, x), frame=library), x
+    space, x, _ = read_mixed(learned, partial(raw_blocks, X))
+    return replace(space, frame=library), x
 
 
 def _columns_of_numbers(selection: Selection, X: Any) -> tuple[Column, ...]:

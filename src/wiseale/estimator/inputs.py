@@ -20,12 +20,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from wiseale import config
 from wiseale.config import SCIENCE, SPECS, Settings, TrainConfig, from_values
 from wiseale.data.arrays import ChannelsError
-from wiseale.data.dataset import Array
-from wiseale.data.finite import row_blocks
-from wiseale.data.tables.blocks import gather
-from wiseale.data.tables.columns import Selection
-from wiseale.data.tables.frames import raw_blocks, select_all
-from wiseale.data.tables.matrix import has_missing, learn_matrix
+from wiseale.data.dataset import Array, row_blocks
+from wiseale.data.tables.blocks import Selection, gather
+from wiseale.data.tables.frames import has_missing, learn_matrix, raw_blocks, select_all
 from wiseale.data.tables.mixed import encoded
 from wiseale.errors import ConfigError, DataError
 from wiseale.estimator.fit import learn_frame, said_in_python
@@ -148,7 +145,7 @@ def positions(X: Any, space: TableSpace) -> tuple[int, ...]:
 def read_cells(X: Any, space: TableSpace, unseen: Unseen) -> Array:
     """The cells of a frame or matrix as rows of a space, (n, C)."""
     selection = Selection("X", frame_names(X), positions(X, space), ()) if library_of(X) else select_all(X)
-    x, _ = gather(selection, encoded(space, selection, partial(raw_blocks, X), unseen), missing=True)
+    x, _ = gather(selection, encoded(space, selection, partial(raw_blocks, X), unseen))
     if len(x) == 0:
         raise DataError("X has 0 sample(s): at least 1 is needed")
     return x
@@ -231,7 +228,7 @@ class ChecksInput:
                 validate_data(self, given, reset=False, skip_check_array=True)
             x = read_cells(given if library_of(given) else as_objects(given), space, self.unseen)
         else:
-            x = read_cells(self._validated(given, missing=True), space, self.unseen)
+            x = read_cells(self._validated(given), space, self.unseen)
         if not learn and has_missing(x):
             raise _missing_error(x, space.names if space.named else (), _REFUSED)
         return x

@@ -19,7 +19,7 @@ from wiseale.networks.model import Model
 from wiseale.posterior import Posterior
 from wiseale.randomness import generator
 from wiseale.runs.run import Run, Split
-from wiseale.spaces.reading import interpret
+from wiseale.spaces.units import interpret
 
 MOST_ROWS = 10_000
 BATCH = 512

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 
 from wiseale.data.arrays import check_numeric, observations, read_npy
-from wiseale.data.dataset import Array
+from wiseale.data.dataset import Array, RowStream
 from wiseale.data.images.decode import Form
 from wiseale.data.images.decode_pool import Job, WorkerSetup, decode_blocks
-from wiseale.data.stream import RowStream, open_rows
+from wiseale.data.source import open_rows
 from wiseale.errors import DataError
 from wiseale.models.inference import Codec
 

@@ -23,7 +23,7 @@ from wiseale.explorer.plane import Plane, Principal, principal_plane
 from wiseale.models.inference import Codec, Codes
 from wiseale.randomness import generator
 from wiseale.spaces import TableSpace
-from wiseale.spaces.reading import as_x
+from wiseale.spaces.units import as_x
 from wiseale.training.plan import torch_threads
 
 MOST_CODES = 256

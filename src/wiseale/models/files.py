@@ -20,10 +20,9 @@ import numpy as np
 import numpy.typing as npt
 
 from wiseale.data.array_output import ArrayOutput, Field
-from wiseale.data.dataset import Array
-from wiseale.data.source import file_reader, split_path
-from wiseale.data.stream import CellStream, RowStream, cell_stream, open_rows, said_unseen
-from wiseale.data.tables.table import TableFile
+from wiseale.data.dataset import Array, RowStream
+from wiseale.data.source import file_reader, open_rows, said_unseen, split_path
+from wiseale.data.tables.table import CellStream, TableFile
 from wiseale.errors import DataError, WiseAleError
 from wiseale.models.inference import Codec, open_codec
 from wiseale.models.model_file import model_digest, model_directory
@@ -70,7 +69,7 @@ def open_cells(codec: Codec, spec: str, unseen: Unseen | None = None) -> CellStr
         raise DataError(f"{path.name} is not a .csv or .parquet table: only those have missing cells to fill")
     if not isinstance(codec.space, TableSpace):
         raise DataError(f"the model takes rows of shape {codec.space.x_shape}, not tables")
-    return cell_stream(reader, path, codec.space, unseen or said_unseen(settings))
+    return reader.cells(path, codec.space, unseen or said_unseen(settings))
 
 
 def open_codes(codec: Codec, spec: str) -> RowStream:
@@ -122,16 +121,16 @@ def impute(codec: Codec, cells: CellStream, out: Path, *, progress: Progress) ->
     names = [selection.names[i] or str(i + 1) for i in range(len(selection.names))]
     places = {i: k for k, i in enumerate(selection.features)} | {i: k for k, i in enumerate(selection.labels)}
     fields = [Field(name, (), np.dtype(object), (selection.names[i],)) for i, name in enumerate(names)]
-    with ArrayOutput(out, fields, cells.form) as output:
-        for block, raw in cells.blocks():
-            parts = [codec.impute(block.values[part]) for part in codec.blocks(len(raw))]
+    with ArrayOutput(out, fields, cells.read.form) as output:
+        for values, raw in cells.blocks():
+            parts = [codec.impute(values[part]) for part in codec.blocks(len(raw))]
             answers = _cells(cells.space.written, np.concatenate(parts))
             columns = []
             for i in range(len(names)):
                 if i in selection.labels:
                     columns.append(_objects(raw.labels[places[i]]))
                     continue
-                written, gone = raw.columns[places[i]], np.isnan(block.values[:, places[i]])
+                written, gone = raw.columns[places[i]], np.isnan(values[:, places[i]])
                 column = _objects(written.shown_values(cells.space.written[places[i]].has_levels))
                 column[gone] = answers[places[i]][gone]
                 filled += int(gone.sum())

@@ -25,8 +25,7 @@ from wiseale.posterior import Posterior
 from wiseale.priors import StandardNormal
 from wiseale.randomness import generator, standard_normal
 from wiseale.spaces import Reading, Space
-from wiseale.spaces.reading import as_x
-from wiseale.spaces.units import Units
+from wiseale.spaces.units import Units, as_x
 
 Numbers = npt.NDArray[np.floating]
 

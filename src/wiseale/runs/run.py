@@ -13,8 +13,7 @@ import numpy.typing as npt
 from wiseale.data import Dataset, Rows, load_dataset
 from wiseale.data.dataset import Progress
 from wiseale.data.defaults import make_dataset
-from wiseale.data.source import read_alike
-from wiseale.data.stream import open_rows
+from wiseale.data.source import open_rows, read_alike
 from wiseale.errors import DataError, RunError
 from wiseale.models.inference import Codec
 from wiseale.models.model_file import load_model

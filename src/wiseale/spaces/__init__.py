@@ -7,10 +7,8 @@ from typing import Any
 
 from wiseale.platform.json_files import record
 from wiseale.spaces.columns import Column, ColumnEntry
-from wiseale.spaces.fields import ImagesSpace, SignalsSpace
-from wiseale.spaces.mixed import MixedSpace
-from wiseale.spaces.numbers import NumbersSpace, TableSpace
-from wiseale.spaces.space import Reading, Scaling, Space
+from wiseale.spaces.space import ImagesSpace, Reading, Scaling, SignalsSpace, Space
+from wiseale.spaces.tables import MixedSpace, NumbersSpace, TableSpace
 
 __all__ = [
     "SPACES",

@@ -138,7 +138,7 @@ def describe_columns(columns: Sequence[Column]) -> str:
 def list_ignored(ignored: Sequence[tuple[str, str]]) -> str:
     """Columns that are not learned from: ``id (row numbers); when (dates)``."""
     parts = [f"{quote_name(name)} ({reason})" for name, reason in ignored[:_LISTED]]
-    return "; ".join(parts) + ("; …" if len(ignored) > _LISTED else "")
+    return "; ".join([*parts, "…"] if len(ignored) > _LISTED else parts)
 
 
 def quote_name(name: str) -> str:
@@ -154,10 +154,7 @@ def quote_name(name: str) -> str:
 class KindError(DataError):
     """A column cannot be learned as it is, and another kind would repair it.
 
-    Attributes:
-        problem: what is wrong with it.
-        advice: what to do, with ``{ignore}`` where the column is to be said to be of the kind ``ignore``.
-        name: of the column.
+    ``advice`` says what to do, with ``{ignore}`` where the column is to be said to be of the kind ``ignore``.
 
     >>> error = KindError('column "id" is empty', "say {ignore}", "id")
     >>> str(error)

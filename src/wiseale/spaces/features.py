@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from wiseale.spaces.mixed import MixedSpace
+from wiseale.spaces.tables import MixedSpace
 
 
 class Features(nn.Module):

@@ -1,7 +1,4 @@
-"""Data frames of pandas, polars and Arrow: cells as a frame of the library and the types they were learned from.
-
-None of the three libraries is required here: which one a frame belongs to is known by the module of its class.
-"""
+"""Data frames of pandas, polars and Arrow: cells as a frame of the library and the types they were learned from."""
 
 from __future__ import annotations
 
@@ -46,10 +43,10 @@ def beside(frame: Any, values: Mapping[str, Array]) -> Any:
         import polars as pl
 
         return frame.with_columns([pl.Series(name, numbers) for name, numbers in values.items()])
-    import pyarrow
+    import pyarrow as pa
 
     for name, numbers in values.items():
-        frame = frame.append_column(name, pyarrow.array(np.ascontiguousarray(numbers)))
+        frame = frame.append_column(name, pa.array(np.ascontiguousarray(numbers)))
     return frame
 
 
@@ -72,10 +69,10 @@ def write_frame(columns: Sequence[Column], cells: Array, library: str = "", like
 
         return pl.DataFrame([_polars_series(*pair) for pair in zip(columns, values, strict=True)])
     if library == "pyarrow":
-        import pyarrow
+        import pyarrow as pa
 
         arrays = [_arrow_array(*pair) for pair in zip(columns, values, strict=True)]
-        return pyarrow.table(arrays, names=[column.name for column in columns])
+        return pa.table(arrays, names=[column.name for column in columns])
     return np.stack(values, axis=1)
 
 
@@ -137,12 +134,12 @@ def _polars_series(column: Column, values: Array) -> Any:
 
 
 def _arrow_array(column: Column, values: Array) -> Any:
-    import pyarrow
+    import pyarrow as pa
 
-    array = pyarrow.array(values.tolist())
+    array = pa.array(values.tolist())
     if column.dtype.startswith("dictionary"):
         return array.dictionary_encode()
     try:
-        return array.cast(pyarrow.type_for_alias(column.dtype), safe=False)
+        return array.cast(pa.type_for_alias(column.dtype), safe=False)
     except (ValueError, KeyError):  # a type without a short name
         return array

@@ -1,4 +1,6 @@
-"""``Space``: what one row is. A frozen description; what it fits on training rows is kept in modules beside it.
+"""``Space``: what one row is, and those of signals and images.
+
+A space is a frozen description; what it fits on training rows is kept in modules beside it.
 
 ``units()`` maps the user's units to the network's, ``features()`` turns rows in the network's units into what the
 encoder sees. Both are modules that the model holds and saves with its weights; importing a description needs no torch.
@@ -13,6 +15,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
+
+from wiseale.errors import counted
 
 if TYPE_CHECKING:
     from wiseale.spaces.columns import Column
@@ -81,8 +85,8 @@ class Space(ABC):
 
     @property
     def output_shape(self) -> tuple[int, ...]:
-        """Shape of what the decoder returns for a code: the parameters of every entry's distribution."""
-        return self.x_shape
+        """Shape of the decoder's output: one number for every entry's distribution."""
+        return self.features_shape
 
     def check(self) -> None:
         """ValueError where the attributes are of the right types and yet impossible."""
@@ -92,33 +96,31 @@ class Space(ABC):
 
     def units(self) -> Units:
         """The map from the user's units to the network's, before it is fitted."""
+        shape = self.x_shape if self.scaling == "columns" else ()
+        return self._affine(np.zeros(shape), np.ones(shape))
+
+    def fit_units(self, x: Array, index: npt.NDArray[np.int64]) -> Units:
+        """The map from the user's units to the network's, fitted on some rows; a constant column keeps its scale."""
+        if self.scaling == "none":
+            return self.units()
+        mean, variance = self._moments(x, index)
+        deviation = np.sqrt(variance)
+        return self._affine(mean, np.where(deviation > 1e-12 * np.maximum(np.abs(mean), 1e-300), deviation, 1.0))
+
+    def _affine(self, mean: npt.NDArray[np.float64], scale: npt.NDArray[np.float64]) -> Units:
         import torch
 
         from wiseale.spaces.units import Affine, Units
 
         if self.scaling == "none":
             return Units()
-        shape = self.x_shape if self.scaling == "columns" else ()
-        return Affine(torch.zeros(shape, dtype=torch.float64), torch.ones(shape, dtype=torch.float64))
+        return Affine(torch.from_numpy(np.asarray(mean)), torch.from_numpy(np.asarray(scale)))
 
     def features(self) -> Features:
         """What the encoder sees of x, before it is fitted."""
         from wiseale.spaces.features import Features
 
         return Features()
-
-    def fit_units(self, x: Array, index: npt.NDArray[np.int64]) -> Units:
-        """The map from the user's units to the network's, fitted on some rows; a constant column keeps its scale."""
-        import torch
-
-        from wiseale.spaces.units import Affine, Units
-
-        if self.scaling == "none":
-            return Units()
-        mean, variance = self._moments(x, index)
-        deviation = np.sqrt(variance)
-        scale = np.where(deviation > 1e-12 * np.maximum(np.abs(mean), 1e-300), deviation, 1.0)
-        return Affine(torch.from_numpy(np.asarray(mean)), torch.from_numpy(np.asarray(scale)))
 
     def _moments(
         self, x: Array, index: npt.NDArray[np.int64]
@@ -159,12 +161,34 @@ class Space(ABC):
         return {"kind": self.kind, **_without_defaults(self)}
 
 
+@dataclass(frozen=True)
+class SignalsSpace(Space):
+    """Signals (channels, length)."""
+
+    kind: ClassVar[str] = "signals"
+    dimensions: ClassVar[int] = 2
+
+    def describe(self) -> str:
+        """``signals of 1 channel and 32 samples``."""
+        return f"signals of {counted(self.x_shape[0], 'channel')} and {counted(self.x_shape[1], 'sample')}"
+
+
+@dataclass(frozen=True)
+class ImagesSpace(Space):
+    """Images (channels, height, width); 8-bit ones as ``reading`` says."""
+
+    kind: ClassVar[str] = "images"
+    dimensions: ClassVar[int] = 3
+
+    def describe(self) -> str:
+        """``images of 1 channel, 28 by 28 pixels``."""
+        channels, height, width = self.x_shape
+        return f"images of {counted(channels, 'channel')}, {height} by {width} pixels"
+
+
 def _without_defaults(record: Any) -> dict[str, Any]:
     """The fields of a dataclass that are not at their defaults; columns alike."""
-    values = {item.name: getattr(record, item.name) for item in fields(record)}
-    known = {item.name: item.default for item in fields(record)}
-    return {
-        name: [_without_defaults(item) for item in value] if name == "columns" else value
-        for name, value in values.items()
-        if value != known[name]
-    }
+    values = {item.name: value for item in fields(record) if (value := getattr(record, item.name)) != item.default}
+    if "columns" in values:
+        values["columns"] = [_without_defaults(column) for column in values["columns"]]
+    return values

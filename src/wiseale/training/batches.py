@@ -14,8 +14,7 @@ from wiseale import kernels
 from wiseale.data.dataset import Array, Rows
 from wiseale.errors import DataError
 from wiseale.randomness import generator, shuffled
-from wiseale.spaces.reading import interpret
-from wiseale.spaces.units import Units
+from wiseale.spaces.units import Units, interpret
 
 MOST_HELD_OUT = 50_000
 """Rows held out at the most unless ``held_out_most`` says otherwise: more would cost time and change little."""

@@ -9,8 +9,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from wiseale.config import Settings, setting
-from wiseale.data.dataset import Dataset, Preset, Progress, Rows
-from wiseale.data.fingerprint import fingerprint
+from wiseale.data.dataset import Dataset, Preset, Progress, Rows, fingerprint
 from wiseale.data.sets.fetch import KnownFile, KnownFiles, find_file
 from wiseale.data.sets.idx import read_idx
 from wiseale.errors import DataError

@@ -9,8 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from wiseale.config import Settings, setting
-from wiseale.data.dataset import Dataset, Preset, Progress, Rows
-from wiseale.data.fingerprint import fingerprint
+from wiseale.data.dataset import Dataset, Preset, Progress, Rows, fingerprint
 from wiseale.platform.machine import require_memory
 from wiseale.spaces import SignalsSpace
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TextIO
 
 from wiseale.errors import DataError
 from wiseale.spaces.columns import counted_names
@@ -33,18 +35,13 @@ class Form:
         spaced: whether a quote may follow a space after a separator (``1, "a, b"``).
     """
 
-    separator: str
-    names: tuple[str, ...]
-    header: bool
-    decimal: str
+    separator: str = ","
+    names: tuple[str, ...] = ()
+    header: bool = True
+    decimal: str = "point"
     file: str = ""
     line_bytes: int = 0
     spaced: bool = False
-
-    @classmethod
-    def of_output(cls, names: tuple[str, ...] = ()) -> Form:
-        """The form of tables that are not written like another one."""
-        return cls(",", names, True, "point")
 
     def number(self, cell: str) -> float | None:
         """A cell as a number; None if it is not one.
@@ -97,20 +94,29 @@ def find_form(path: Path, separator: str, header: str, decimal: str) -> Form:
     return Form(mark, names, has_header, decimal, path.name, len(sample) // len(rows), spaced)
 
 
-def _sample(path: Path) -> str:
+@contextmanager
+def opened(path: Path) -> Iterator[TextIO]:
+    """A table's text, for the csv module."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            lines: list[str] = []  # those that hold something
-            size = 0
-            while (len(lines) < _LEAST_LINES or size < _SAMPLE) and (line := file.readline(_LONGEST_LINE)):
-                if line.strip("\r\n"):
-                    lines.append(line)
-                    size += len(line)
-            sample = "".join(lines)
+            yield file
     except UnicodeDecodeError:
         raise DataError(f"{path.name} is not UTF-8 text: save it as UTF-8") from None
+    except csv.Error as error:
+        raise DataError(f"{path.name} is not a table of text: {error}") from None
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror}") from None
+
+
+def _sample(path: Path) -> str:
+    with opened(path) as file:
+        lines: list[str] = []  # those that hold something
+        size = 0
+        while (len(lines) < _LEAST_LINES or size < _SAMPLE) and (line := file.readline(_LONGEST_LINE)):
+            if line.strip("\r\n"):
+                lines.append(line)
+                size += len(line)
+        sample = "".join(lines)
     if not sample.strip():
         raise DataError(f"{path.name} is empty")
     if "\0" in sample:
@@ -144,19 +150,17 @@ def _guess_separator(sample: str, decimal: str) -> str:
 
 def _guess_header(file: str, first: list[str], second: list[str], decimal: str) -> bool:
     numbers = [_number(cell, decimal) is not None for cell in first]
-    counting = [cell.strip() for cell in first if cell.strip()]
-    starts = [[str(start + i) for i in range(len(counting))] for start in (0, 1)]
     if not any(numbers):
         return True
+    counting = [cell.strip() for cell in first if cell.strip()]
+    starts = [[str(start + i) for i in range(len(counting))] for start in (0, 1)]
     if all(numbers) and not (len(counting) > 1 and counting in starts):  # 0,1,2 may be pandas' default names
         return False
     below = zip(first, numbers, second, strict=False)
     if any(cell.strip() and not number and _number(under, decimal) is not None for cell, number, under in below):
         return True
-    raise DataError(
-        f"cannot tell whether the first line of {file} names its columns: "
-        f"write {file}:header=true or {file}:header=false"
-    )
+    settings = f"{file}:header=true or {file}:header=false"
+    raise DataError(f"cannot tell whether the first line of {file} names its columns: write {settings}")
 
 
 def _number(cell: str, decimal: str) -> float | None:

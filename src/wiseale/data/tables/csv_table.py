@@ -20,12 +20,11 @@ import pyarrow.compute as pc
 import pyarrow.csv as arrow_csv
 
 from wiseale.config import setting
-from wiseale.data.tables.blocks import RawBlock
-from wiseale.data.tables.columns import Selection
-from wiseale.data.tables.csv_form import Form, find_form
-from wiseale.data.tables.raw import MISSING_WORDS, RawColumn, Text, parse
+from wiseale.data.tables.blocks import RawBlock, Selection
+from wiseale.data.tables.csv_form import Form, find_form, opened
+from wiseale.data.tables.raw import MISSING_WORDS, RawColumn, parse
 from wiseale.data.tables.table import Reader, TableFile
-from wiseale.errors import DataError
+from wiseale.errors import DataError, counted
 
 _BLOCK = 1 << 20  # bytes of text that Arrow parses at a time
 _LARGEST_BLOCK = 1 << 24
@@ -46,7 +45,8 @@ class CsvFile(TableFile):
     def open(self, path: Path) -> tuple[Sequence[str], Reader]:
         """Detect the form and read the names of the columns."""
         form = find_form(path, self.separator, self.header, self.decimal)
-        return form.names, _CsvReader(path, form)
+        reader = _CsvReader(path, form)
+        return form.names, Reader(reader.raw, form, reader.line_of)
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class _CsvReader:
     def _columns(self, cells: list[pa.StringArray], *, parsed: bool = False) -> list[RawColumn]:
         """Cells without white space around them and missing words; those that are numbers are parsed together."""
         likely = [k for k, column in enumerate(cells) if self.form.is_number(column[0].as_py())]
-        texts: dict[int, Text] = {}
+        columns: dict[int, RawColumn] = {}
         if likely:
             together = pa.concat_arrays([cells[k] for k in likely])
             empty = pc.any(pc.equal(pc.binary_length(together), 0)).as_py()
@@ -109,41 +109,31 @@ class _CsvReader:
             n = len(cells[0])
             for i, k in enumerate(likely):
                 part = slice(i * n, (i + 1) * n)
-                texts[k] = Text(together[part], None if numbers is None else numbers[part])
-        return [
-            RawColumn(texts[k] if k in texts else Text(_words(column, parsed)), form=self.form)
-            for k, column in enumerate(cells)
-        ]
+                known = None if numbers is None else numbers[part]
+                columns[k] = RawColumn(together[part], form=self.form, known=known)
+        for k in set(range(len(cells))) - columns.keys():
+            columns[k] = RawColumn(_words(cells[k], parsed), form=self.form)
+        return [columns[k] for k in range(len(cells))]
 
     def _records(self) -> Iterator[tuple[int, list[str]]]:
         """Line and cells of each row of data; a row of another width is refused, empty lines are skipped."""
         name, width, header, empty_line = self.path.name, len(self.form.names), self.form.header, 0
-        try:
-            with self.path.open(encoding="utf-8-sig", newline="") as file:
-                reader = csv.reader(file, delimiter=self.form.separator, skipinitialspace=True)
-                for record in reader:
-                    if not record:
-                        empty_line = reader.line_num
-                    elif header:
-                        header = False
-                    elif len(record) != width:
-                        cells = f"{len(record)} cell{'s' * (len(record) != 1)}"
-                        raise DataError(
-                            f"line {reader.line_num} of {name} has {cells} where {width} are expected: "
-                            "add or remove cells, or quote those that hold the separator"
-                        )
-                    elif empty_line and width == 1:
-                        raise DataError(
-                            f"line {empty_line} of {name} is empty: fill or drop it; wiseale does not guess"
-                        )
-                    else:
-                        yield reader.line_num, record
-        except UnicodeDecodeError:
-            raise DataError(f"{name} is not UTF-8 text: save it as UTF-8") from None
-        except csv.Error as error:
-            raise DataError(f"{name} is not a table of text: {error}") from None
-        except OSError as error:
-            raise DataError(f"cannot read {self.path}: {error.strerror}") from None
+        with opened(self.path) as file:
+            reader = csv.reader(file, delimiter=self.form.separator, skipinitialspace=True)
+            for record in reader:
+                if not record:
+                    empty_line = reader.line_num
+                elif header:
+                    header = False
+                elif len(record) != width:
+                    raise DataError(
+                        f"line {reader.line_num} of {name} has {counted(len(record), 'cell')} where {width} are "
+                        "expected: add or remove cells, or quote those that hold the separator"
+                    )
+                elif empty_line and width == 1:
+                    raise DataError(f"line {empty_line} of {name} is empty: fill or drop it; wiseale does not guess")
+                else:
+                    yield reader.line_num, record
 
 
 def _has_empty_lines(path: Path) -> bool:

@@ -1,31 +1,31 @@
-"""Data frames of pandas, polars and Arrow, and matrices: their columns as raw columns."""
+"""Data frames of pandas, polars and Arrow, and matrices with missing cells: their columns as raw columns."""
 
 from __future__ import annotations
 
-import datetime
-import decimal
 import math
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from wiseale.data.tables.arrow_columns import raw_column
-from wiseale.data.tables.blocks import RawBlock
-from wiseale.data.tables.columns import Selection, select
-from wiseale.data.tables.raw import RawColumn, Text
+from wiseale.data.dataset import Array, row_blocks
+from wiseale.data.tables.blocks import RawBlock, Selection, select
+from wiseale.data.tables.mixed import learn_space, read_mixed
+from wiseale.data.tables.raw import RawColumn, from_arrow, from_values
 from wiseale.errors import DataError
+from wiseale.spaces import MixedSpace
 from wiseale.spaces.frames import frame_names, library_of
 
 
-def select_all(frame: Any) -> Selection:
+def select_all(frame: Any, file: str = "X") -> Selection:
     """All columns of a frame or a matrix as features."""
-    names = frame_names(frame) if library_of(frame) else ("",) * frame.shape[1]
     if not library_of(frame):
-        return Selection("X", names, tuple(range(len(names))), ())
-    return replace(select("X", names, names, (), ()), said=False)
+        return Selection(file, ("",) * frame.shape[1], tuple(range(frame.shape[1])), ())
+    names = frame_names(frame)
+    return replace(select(file, names, names), said=False)
 
 
 def raw_blocks(frame: Any, chosen: Selection) -> Iterator[RawBlock]:
@@ -38,12 +38,12 @@ def _column(frame: Any, i: int) -> RawColumn:
     if library == "pandas":
         return _pandas_column(frame.iloc[:, i])
     if library == "pyarrow":
-        return raw_column(frame.column(i).unify_dictionaries().combine_chunks())
+        return from_arrow(frame.column(i).unify_dictionaries().combine_chunks())
     if library == "polars":
         column = frame[:, i]
-        return raw_column(column.to_arrow(), str(column.dtype))
+        return from_arrow(column.to_arrow(), str(column.dtype))
     if frame.dtype.hasobject:
-        return _python_values(list(frame[:, i]), "object")
+        return from_values(list(frame[:, i]), "object")
     values = frame[:, i].astype(np.float64)
     return RawColumn(np.where(np.isnan(values), math.nan, values))  # a NaN that signals becomes one that does not
 
@@ -54,41 +54,36 @@ def _pandas_column(series: Any) -> RawColumn:
 
     dtype = str(series.dtype)
     if isinstance(series.dtype, pd.CategoricalDtype):
-        categories = tuple(series.cat.categories.tolist())
-        values = series.astype(object).where(series.notna(), None).tolist()
-        numeric = all(isinstance(value, int | float) and not isinstance(value, bool) for value in categories)
-        cells: Any = np.array([math.nan if v is None else float(v) for v in values]) if numeric else values
-        return RawColumn(cells, "category", categories=categories, ordered=bool(series.cat.ordered))
+        # Levels that are neither words nor numbers, such as intervals, are words from here on.
+        levels = [
+            level if isinstance(level, str | int | float) else str(level) for level in series.cat.categories.tolist()
+        ]
+        cells = [None if code < 0 else levels[code] for code in series.cat.codes.tolist()]
+        return replace(from_values(cells, "category"), categories=tuple(levels), ordered=bool(series.cat.ordered))
+    if types.is_complex_dtype(series.dtype):
+        raise DataError(f'column "{series.name}" holds complex numbers: give real ones')
     if types.is_bool_dtype(series.dtype) or types.is_numeric_dtype(series.dtype):
-        if types.is_complex_dtype(series.dtype):
-            raise DataError(f'column "{series.name}" holds complex numbers: give real ones')
         numbers = series.to_numpy(dtype=np.float64, na_value=math.nan)
         return RawColumn(numbers, dtype, boolean=bool(types.is_bool_dtype(series.dtype)))
-    if isinstance(series.dtype, pd.StringDtype):
-        cells = pa.array(series, pa.large_string(), from_pandas=True)
-        return RawColumn(Text(cells.combine_chunks() if isinstance(cells, pa.ChunkedArray) else cells), dtype)
-    if types.is_timedelta64_dtype(series.dtype):
-        return RawColumn(np.full(len(series), math.nan), dtype, holds="durations")
-    if types.is_datetime64_any_dtype(series.dtype) or isinstance(series.dtype, pd.PeriodDtype):
+    if isinstance(series.dtype, pd.PeriodDtype):
         return RawColumn(np.full(len(series), math.nan), dtype, holds="dates")
-    missing = series.isna().to_numpy()
-    values = [None if gone else value for value, gone in zip(series.tolist(), missing, strict=True)]
-    return _python_values(values, dtype)
+    if series.dtype != object and not isinstance(series.dtype, pd.IntervalDtype):
+        column = pa.array(series, from_pandas=True)
+        return from_arrow(column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column, dtype)
+    return from_values([None if gone else v for v, gone in zip(series.tolist(), series.isna(), strict=True)], dtype)
 
 
-def _python_values(values: list[Any], dtype: str) -> RawColumn:
-    """Any Python values: words, numbers, truth values, dates or nested ones."""
-    values = [None if isinstance(value, float) and math.isnan(value) else value for value in values]
-    present = [value for value in values if value is not None]
-    if any(isinstance(value, list | tuple | dict | set | np.ndarray) for value in present):
-        return RawColumn(np.full(len(values), math.nan), dtype, holds="nested values")
-    if present and all(isinstance(value, datetime.timedelta) for value in present):
-        return RawColumn(np.full(len(values), math.nan), dtype, holds="durations")
-    if present and all(isinstance(value, datetime.date | datetime.time) for value in present):
-        return RawColumn(np.full(len(values), math.nan), dtype, holds="dates")
-    if present and all(isinstance(value, bool | np.bool_) for value in present):
-        return RawColumn(np.array([math.nan if v is None else float(v) for v in values]), dtype, boolean=True)
-    numbers = (int, float, np.integer, np.floating, decimal.Decimal)
-    if all(isinstance(value, numbers) for value in present):
-        return RawColumn(np.array([math.nan if v is None else float(v) for v in values]), dtype)
-    return RawColumn(values, dtype)
+def has_missing(x: Array) -> bool:
+    """Whether a matrix of numbers has NaN."""
+    return x.dtype.kind == "f" and any(bool(np.isnan(x[rows]).any()) for rows in row_blocks(x))
+
+
+def learn_matrix(x: Array, what: str) -> tuple[Array, MixedSpace]:
+    """The cells (n, C) of a matrix that has missing ones, and the kinds of its columns, which are called 1, 2, …."""
+    empty = np.flatnonzero(np.all([np.isnan(x[rows]).all(0) for rows in row_blocks(x)], 0))
+    if len(empty):
+        column = f"column {empty[0] + 1} of {what} (counted from 1)"
+        raise DataError(f"{column} is empty, all {len(x):,} cells are missing: leave it out")
+    read = partial(raw_blocks, x)
+    space, cells, _ = read_mixed(learn_space(select_all(x, what), read, {}), read)
+    return cells, space

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, Literal, get_args
@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from wiseale.config import split_items, unquote
 from wiseale.data.dataset import Array
+from wiseale.data.tables.blocks import Selection
 from wiseale.data.tables.raw import RawColumn, as_word
 from wiseale.errors import ConfigError, DataError, counted
 from wiseale.spaces import Column, MixedSpace
@@ -80,14 +81,15 @@ class Facts:
     counting: bool = True  # 1, 2, 3, … from any start
     first_word: tuple[int, str] | None = None
     first_missing: int | None = None
-    column: RawColumn | None = None
+    column: RawColumn = field(default_factory=lambda: RawColumn(np.empty(0)))  # its type, without cells
+    written: dict[str, int] = field(default_factory=dict)  # the first different words, and in how many rows each is
+    values: set[float] = field(default_factory=set)  # the first different numbers
     _last: float = math.nan
-    _written: dict[str, int] = field(default_factory=dict)
-    _as_numbers: dict[str, int] = field(default_factory=dict)
 
     def add(self, column: RawColumn) -> None:
         """Look at the next cells."""
-        self.column = self.column or replace(column, values=column.values[:0])
+        if not self.rows:
+            self.column = replace(column, values=column.values[:0], known=None)
         values, wrong = column.as_numbers()
         missing = column.missing()
         if self.first_missing is None and missing.any():
@@ -106,19 +108,11 @@ class Facts:
             self.counting &= bool((steps == 1).all())
             self._last = float(values[-1])
         self.rows += len(column)
-        if not column.is_numeric and len(self._written) <= MOST_LEVELS:
+        if not column.is_numeric and len(self.written) <= MOST_LEVELS:
             for word, count in islice(column.word_counts().items(), MOST_LEVELS + 1):
-                self._written[word] = self._written.get(word, 0) + count
-        if not self.words and len(self._as_numbers) <= MOST_LEVELS:
-            _count(self._as_numbers, map(as_word, np.unique(present)[: MOST_LEVELS + 1].tolist()))
-
-    @property
-    def levels(self) -> dict[str, int]:
-        """Different values as text, at most one more than ``MOST_LEVELS``; numbers as they were written beside words.
-
-        Of a column with words, also in how many rows each was.
-        """
-        return self._written if self.words else self._as_numbers
+                self.written[word] = self.written.get(word, 0) + count
+        if not self.words and len(self.values) <= MOST_LEVELS:
+            self.values.update(np.unique(present)[: MOST_LEVELS + 1].tolist())
 
     @property
     def counts(self) -> bool:
@@ -126,25 +120,14 @@ class Facts:
         return self.whole and self.counting and self.numbers == self.rows
 
     @property
+    def is_plain(self) -> bool:
+        """Whether every row has a number, and its type says nothing else."""
+        return self.column.categories is None and not self.column.holds and self.numbers == self.rows
+
+    @property
     def observed(self) -> int:
         """Cells that are not missing."""
         return self.numbers + self.words
-
-
-def _count(found: dict[str, int], values: Iterable[str | None]) -> None:
-    for value in values:
-        if value is not None:
-            found[value] = found.get(value, 0) + 1
-            if len(found) > MOST_LEVELS:
-                return
-
-
-@dataclass(frozen=True)
-class Ignored:
-    """A column that is not learned from, and why."""
-
-    name: str
-    reason: str
 
 
 def are_row_numbers(name: str, low: float, rows: int) -> bool:
@@ -162,39 +145,34 @@ def are_row_numbers(name: str, low: float, rows: int) -> bool:
     return low in (0, 1) or any(word.lower() in _ROW_NAMES for word in words)
 
 
-def decide(
-    name: str, facts: Facts, asked: Asked | None, where: Callable[[int], str], *, row_numbers: str = ""
-) -> Column | Ignored:
-    """The kind of a column; ``where(row)`` names a row in errors, ``row_numbers`` says so of a column that has them."""
-    column = facts.column
-    assert column is not None
+def decide(name: str, facts: Facts, asked: Asked | None, chosen: Selection, *, row_numbers: str = "") -> Column | str:
+    """A column with its kind, or why it is not learned from; ``row_numbers`` says so of one that has them."""
+    raw = facts.column
     if asked in ("ignore", "label"):
-        return Ignored(name, AS_SAID if asked == "ignore" else "a label")
-    if column.holds == "nested values":
-        raise KindError(f'column "{name}" holds nested values ({column.dtype})', "say {ignore}, or flatten it", name)
-    if column.holds:
+        return AS_SAID if asked == "ignore" else "a label"
+    if raw.holds == "nested values":
+        raise KindError(f'column "{name}" holds nested values ({raw.dtype})', "say {ignore}, or flatten it", name)
+    if raw.holds:
         if asked is not None:
-            advice = f"turn them into {'seconds' if column.holds == 'durations' else 'numbers'}, or say {{ignore}}"
-            raise KindError(f'column "{name}" holds {column.holds}, not a {asked}', advice, name)
-        return Ignored(name, column.holds)
+            advice = f"turn them into {'seconds' if raw.holds == 'durations' else 'numbers'}, or say {{ignore}}"
+            raise KindError(f'column "{name}" holds {raw.holds}, not a {asked}', advice, name)
+        return raw.holds
     if facts.observed == 0:
         raise KindError(f'column "{name}" is empty, all {facts.rows:,} cells are missing', "say {ignore}", name)
-    made = Column(name, "number", whole=facts.numbers > 0 and facts.whole, dtype=column.dtype, ordered=column.ordered)
+    column = Column(name, "number", whole=facts.numbers > 0 and facts.whole, dtype=raw.dtype, ordered=raw.ordered)
     if asked in ("number", "count"):
-        return _as_number(made, facts, asked, where)
+        return _as_number(column, facts, asked, chosen)
     if asked in ("binary", "category"):
-        return _as_levels(made, facts, asked)
-    if column.categories is not None:
-        return _as_levels(made, facts, "binary" if len(column.categories) == 2 else "category")
+        return _as_levels(column, facts, asked)
+    if raw.categories is not None:
+        return _as_levels(column, facts, "binary" if len(raw.categories) == 2 else "category")
     if facts.words:
-        return _from_words(made, facts, where)
+        return _from_words(column, facts, chosen)
     if row_numbers:
-        return Ignored(name, row_numbers)
-    if column.boolean or set(facts.levels) == {"0", "1"}:
-        return _as_levels(made, facts, "binary")
-    if _looks_counted(facts):
-        return replace(made, kind="poisson")
-    return made
+        return row_numbers
+    if raw.boolean or facts.values == {0, 1}:
+        return _as_levels(column, facts, "binary")
+    return replace(column, kind="poisson") if _looks_counted(facts) else column
 
 
 def _looks_counted(facts: Facts) -> bool:
@@ -203,45 +181,38 @@ def _looks_counted(facts: Facts) -> bool:
     return facts.whole and facts.low == 0 and 3 <= facts.high <= _HIGHEST_COUNT and mean < facts.high / 3
 
 
-def _as_number(made: Column, facts: Facts, asked: Asked, where: Callable[[int], str]) -> Column:
+def _as_number(column: Column, facts: Facts, asked: Asked, chosen: Selection) -> Column:
     if facts.first_word is not None:
         row, cell = facts.first_word
-        assert facts.column is not None
-        form = facts.column.form
-        advice = form.advice(facts.levels) if form else ""
-        raise DataError(f'{where(row)} has {cell} in column "{made.name}", not a {asked}{advice and f": {advice}"}')
+        advice = facts.column.form.advice(facts.written) if facts.column.form else ""
+        problem = f'{chosen.place(row)} has {cell} in column "{column.name}", not a {asked}'
+        raise DataError(problem + (advice and f": {advice}"))
     if asked == "count" and not (facts.whole and facts.low >= 0):
-        problem = f'column "{made.name}" holds numbers from {facts.low:g} that are no counts'
-        raise KindError(problem, "say {number}", made.name)
-    return replace(made, kind="poisson" if asked == "count" else "number")
+        problem = f'column "{column.name}" holds numbers from {facts.low:g} that are no counts'
+        raise KindError(problem, "say {number}", column.name)
+    return replace(column, kind="poisson" if asked == "count" else "number")
 
 
-def _as_levels(made: Column, facts: Facts, asked: Asked) -> Column:
-    column = facts.column
-    assert column is not None
+def _as_levels(column: Column, facts: Facts, asked: Literal["binary", "category"]) -> Column:
     levels: tuple[Level, ...]
-    if column.boolean:
+    if facts.column.boolean:
         levels = (False, True)
-    elif column.categories is not None:
-        levels = tuple(value if isinstance(value, str) else as_word(value) for value in column.categories)
-        if not facts.words:
-            levels = tuple(_level(value) for value in column.categories)
-    elif facts.words:
-        levels = tuple(sorted(facts.levels))
+    elif facts.column.categories is not None:
+        levels = tuple((as_word if facts.words else _level)(value) for value in facts.column.categories)
     else:
-        levels = tuple(sorted(_level(float(value)) for value in facts.levels))
+        levels = tuple(sorted(facts.written) if facts.words else sorted(map(_level, facts.values)))
     if len(levels) > MOST_LEVELS:
-        problem = f'column "{made.name}" has more than {MOST_LEVELS:,} levels'
-        raise KindError(problem, "say {ignore}, or merge levels", made.name)
+        problem = f'column "{column.name}" has more than {MOST_LEVELS:,} levels'
+        raise KindError(problem, "say {ignore}, or merge levels", column.name)
     if asked == "binary" and len(levels) != 2:
-        problem = f'column "{made.name}" has {counted(len(levels), "level")}, and binary needs 2'
-        raise KindError(problem, "say {category}", made.name)
-    return replace(made, kind="binary" if asked == "binary" else "category", levels=levels, whole=False)
+        problem = f'column "{column.name}" has {counted(len(levels), "level")}, and binary needs 2'
+        raise KindError(problem, "say {category}", column.name)
+    return replace(column, kind=asked, levels=levels, whole=False)
 
 
 def merge_rare(column: Column, facts: Facts) -> Column:
     """The column with the words seen in fewer than 5 rows as one level "other", if at least two levels are left."""
-    counts = {level: facts.levels.get(level, 0) for level in column.levels if isinstance(level, str)}
+    counts = {level: facts.written.get(level, 0) for level in column.levels if isinstance(level, str)}
     if column.kind != "category" or len(counts) < len(column.levels):
         return column
     other = next((level for level in counts if level.lower() == "other"), "other")
@@ -257,29 +228,33 @@ def _level(value: Any) -> Level:
     return int(number) if number.is_integer() and abs(number) < 1e15 else number
 
 
-def _from_words(made: Column, facts: Facts, where: Callable[[int], str]) -> Column | Ignored:
-    name, count = made.name, len(facts.levels)
+def _from_words(column: Column, facts: Facts, chosen: Selection) -> Column | str:
+    name, levels, form = column.name, facts.written, facts.column.form
+    count = len(levels)
     assert facts.first_word is not None
     row, cell = facts.first_word
-    if any("\n" in level for level in facts.levels):
-        raise DataError(f'{where(row)} has a line break in column "{name}": a quote before it may not be closed')
-    form = facts.column.form if facts.column is not None else None
-    if form is not None and (advice := form.advice(facts.levels).replace("{", "{{").replace("}", "}}")):
-        odd = repr(next(level for level in facts.levels if form.advice([level])))
-        problem = f'{where(row) if odd == cell else form.file} has {odd} in column "{name}"'
+    if form is not None and any("\n" in level for level in levels):
+        place = chosen.place(row)
+        raise DataError(f'{place} has a line break in column "{name}": a quote before it may not be closed')
+    if form is not None:
+        odd = [level for level in levels if form.advice([level])]
+        advice = form.advice(odd).replace("{", "{{").replace("}", "}}")
+    else:
+        odd = [level for level in levels if re.fullmatch(r"[-+]?\d+,\d+", level)]
+        advice = "turn it into a number if it is one" if odd else ""
+    if advice:
+        problem = f'{chosen.place(row) if repr(odd[0]) == cell else chosen.file} has {odd[0]!r} in column "{name}"'
         raise KindError(problem, f"{advice}, or say {{category}} or {{ignore}}", name)
-    if form is None and (commas := [level for level in facts.levels if re.fullmatch(r"[-+]?\d+,\d+", level)]):
-        raise DataError(f'{where(row)} has {commas[0]!r} in column "{name}": turn it into a number if it is one')
     if facts.numbers and not (facts.words > facts.numbers and count > _LIKELY_LEVELS):  # a film may be called 1941
-        problem = f'{where(row)} has {cell} in column "{name}", which also holds numbers'
+        problem = f'{chosen.place(row)} has {cell} in column "{name}", which also holds numbers'
         raise KindError(problem, "correct it, or say {category} or {ignore}", name)
-    if sum(bool(_DATE.fullmatch(level)) for level in facts.levels) > 0.9 * count:
-        return Ignored(name, "dates")
+    if sum(bool(_DATE.fullmatch(level)) for level in levels) > 0.9 * count:
+        return "dates"
     if count <= _SURE_LEVELS or (count <= _LIKELY_LEVELS and count <= facts.observed / 2):
-        return _as_levels(made, facts, "binary" if count == 2 else "category")
+        return _as_levels(column, facts, "binary" if count == 2 else "category")
     if count == facts.observed or count > MOST_LEVELS:
-        return Ignored(name, "an identifier or free text")
-    return Ignored(name, f"{count} levels in {facts.observed:,} rows, too many to guess that it is a category")
+        return "an identifier or free text"
+    return f"{count} levels in {facts.observed:,} rows, too many to guess that it is a category"
 
 
 def choose_counts(space: MixedSpace, x: Array) -> MixedSpace:

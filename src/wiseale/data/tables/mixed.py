@@ -8,22 +8,20 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from wiseale.data.dataset import Array
-from wiseale.data.tables.blocks import Block, RawBlock, place
-from wiseale.data.tables.columns import Selection, no_name
+from wiseale.data.tables.blocks import Cells, RawBlock, Selection, check_cells, gather, no_name
 from wiseale.data.tables.kinds import (
     AS_SAID,
     ROW_NUMBERS,
     Asked,
     Facts,
-    Ignored,
     are_row_numbers,
+    choose_counts,
     decide,
     merge_rare,
 )
-from wiseale.data.tables.raw import RawColumn, Text
+from wiseale.data.tables.raw import Numbers, RawColumn
 from wiseale.errors import DataError
 from wiseale.registry import did_you_mean
 from wiseale.spaces import Column, MixedSpace, TableSpace
@@ -31,10 +29,12 @@ from wiseale.spaces.columns import KindError, Unseen
 
 Raw = Callable[[Selection], Iterator[RawBlock]]
 
+_TRUTH = {"false": False, "true": True}
+
 
 @dataclass(frozen=True)
 class Learned:
-    """What was found out about the columns of a table.
+    """What the columns of a table hold.
 
     Attributes:
         chosen: the columns that are learned from.
@@ -45,10 +45,6 @@ class Learned:
     chosen: Selection
     space: MixedSpace | None
     ignored: tuple[tuple[str, str], ...]
-
-
-_TRUTH = {"false": False, "true": True}
-_LINES_KEPT = 1 << 20  # rows whose line numbers are remembered for errors
 
 
 def learn_space(
@@ -62,68 +58,79 @@ def learn_space(
 
     Numbers alone are numbers because nothing else was asked for or found: such a table is learned as a plain matrix.
     """
-    names = [chosen.names[i] or str(i + 1) for i in chosen.features]
-    asked = _find(chosen.file, asked, names)
-    facts = [Facts() for _ in chosen.features]
-    lines: list[int] = []
+    asked = _by_name(chosen, asked)
+    columns = dict(zip(chosen.features, (Facts() for _ in chosen.features), strict=True))
     for block in read(chosen):
-        for known, column in zip(facts, block.columns, strict=True):
-            known.add(column)
-        if len(lines) < _LINES_KEPT:
-            lines.extend(block.lines)
-    if facts[0].rows == 0:
+        for facts, raw in zip(columns.values(), block.columns, strict=True):
+            facts.add(raw)
+    if columns[chosen.features[0]].rows == 0:
         raise DataError(f"{chosen.file} has no rows: at least 2 are needed")
-
-    def where(row: int) -> str:
-        return place(chosen, row, lines[row] if row < len(lines) else None)
-
     numbering = {
-        name: reason
-        for name, i, known in zip(names, chosen.features, facts, strict=True)
-        if name not in asked and (reason := _numbers_rows(chosen, i, known.low if known.counts else None, known.rows))
+        i: reason
+        for i, facts in columns.items()
+        if chosen.name(i) not in asked
+        and (reason := _numbers_rows(chosen, i, facts.low if facts.counts else None, facts.rows))
     }
-    without = _as_matrix(asked, dict(zip(names, facts, strict=True)), numbering)
-    if without is not None:
-        features = tuple(i for name, i in zip(names, chosen.features, strict=True) if name not in without)
-        return Learned(replace(chosen, features=features), None, tuple(without.items()))
-    found = [
-        decide(name, known, asked.get(name), where, row_numbers=numbering.get(name, ""))
-        for name, known in zip(names, facts, strict=True)
-    ]
-    kept = [i for i, column in enumerate(found) if isinstance(column, Column)]
-    ignored = tuple((column.name, column.reason) for column in found if isinstance(column, Ignored))
+    without = {i: reason for i in columns if (reason := _left_out(asked.get(chosen.name(i))) or numbering.get(i, ""))}
+    plain = all(facts.is_plain for i, facts in columns.items() if i in numbering or i not in without)
+    if plain and len(without) < len(columns) and {*asked.values()} <= {"ignore", "label", "number"}:
+        return _learned(chosen, None, without)
+    kinds = {
+        i: decide(chosen.name(i), facts, asked.get(chosen.name(i)), chosen, row_numbers=numbering.get(i, ""))
+        for i, facts in columns.items()
+    }
+    kept = {i: column for i, column in kinds.items() if isinstance(column, Column)}
+    without = {i: reason for i, reason in kinds.items() if isinstance(reason, str)}
     if not kept:
-        reasons = "; ".join(f"{name}: {reason}" for name, reason in ignored)
+        reasons = "; ".join(f"{chosen.name(i)}: {reason}" for i, reason in without.items())
         raise DataError(f"no column of {chosen.file} is left to learn from ({reasons}): say the kinds of some")
-    if missing == "error":
-        _refuse_missing([(names[i], facts[i]) for i in kept], where)
-    columns = tuple(
-        merge_rare(column, known) if unseen == "other" else column
-        for column, known in zip(found, facts, strict=True)
-        if isinstance(column, Column)
+    holes = [(row, chosen.name(i)) for i in kept if (row := columns[i].first_missing) is not None]
+    if missing == "error" and holes:
+        row, name = min(holes)
+        place = chosen.place(row)
+        raise DataError(f'{place} has a missing cell in column "{name}": fill or drop it, or say missing=learn')
+    if unseen == "other":
+        kept = {i: merge_rare(column, columns[i]) for i, column in kept.items()}
+    ignored = tuple((chosen.name(i), reason) for i, reason in without.items())
+    return _learned(chosen, MixedSpace.of(tuple(kept.values()), ignored, unseen), without)
+
+
+def _learned(chosen: Selection, space: MixedSpace | None, without: Mapping[int, str]) -> Learned:
+    features = tuple(i for i in chosen.features if i not in without)
+    return Learned(
+        replace(chosen, features=features), space, tuple((chosen.name(i), reason) for i, reason in without.items())
     )
-    features = tuple(chosen.features[i] for i in kept)
-    return Learned(replace(chosen, features=features), MixedSpace.of(columns, ignored, unseen), ignored)
 
 
-def leave_out_row_numbers(chosen: Selection, x: Array) -> tuple[Learned, Array]:
+def _left_out(kind: Asked | None) -> str:
+    return {"ignore": AS_SAID, "label": "a label"}.get(kind or "", "")
+
+
+def _by_name(chosen: Selection, asked: Mapping[str, Asked]) -> dict[str, Asked]:
+    """Kinds by the columns' names; a column may also be called by its number from 1."""
+    names = chosen.learned
+    kinds: dict[str, Asked] = {}
+    for name, kind in asked.items():
+        counts = name not in names and name.isdecimal() and 1 <= int(name) <= len(names)
+        if name not in names and not counts:
+            raise DataError(f'{chosen.file} has no column "{name}" to be {kind}{did_you_mean(name, names)}')
+        kinds[names[int(name) - 1] if counts else name] = kind
+    return kinds
+
+
+def leave_out_row_numbers(chosen: Selection, x: Numbers) -> tuple[Learned, Numbers]:
     """A table of numbers alone (n, C) without its row numbers, by the rule of :func:`learn_space`."""
-    kept, ignored = [], []
-    for k, i in enumerate(chosen.features):
-        column = x[:, k]
+    without = {}
+    for i, column in zip(chosen.features, x.T, strict=True):
         rises = len(column) > 0 and column[-1] - column[0] == len(column) - 1 and column[0] == np.floor(column[0])
         low = float(column[0]) if rises and bool((np.diff(column) == 1).all()) else None
         if reason := _numbers_rows(chosen, i, low, len(column)):
-            ignored.append((chosen.names[i] or str(i + 1), reason))
-        else:
-            kept.append(k)
-    if not kept:
-        raise DataError(
-            f"{chosen.file} holds row numbers alone: say the kind of a column, such as {ignored[0][0]}:number"
-        )
-    features = tuple(chosen.features[k] for k in kept)
-    learned = Learned(replace(chosen, features=features), None, tuple(ignored))
-    return learned, x[:, kept] if ignored else x
+            without[i] = reason
+    learned = _learned(chosen, None, without)
+    if not learned.chosen.features:
+        name = chosen.learned[0]
+        raise DataError(f"{chosen.file} holds row numbers alone: say the kind of a column, such as {name}:number")
+    return learned, x[:, [i not in without for i in chosen.features]] if without else x
 
 
 def _numbers_rows(chosen: Selection, column: int, low: float | None, rows: int) -> str:
@@ -132,68 +139,49 @@ def _numbers_rows(chosen: Selection, column: int, low: float | None, rows: int) 
         if rows and low not in (0, 1):
             raise no_name(chosen, column)
         return f"{ROW_NUMBERS} without a name"
-    if chosen.said or low is None or not are_row_numbers(chosen.names[column] or str(column + 1), low, rows):
+    if chosen.said or low is None or not are_row_numbers(chosen.name(column), low, rows):
         return ""
     return ROW_NUMBERS
 
 
-def _as_matrix(
-    asked: Mapping[str, Asked], columns: Mapping[str, Facts], numbering: Mapping[str, str]
-) -> dict[str, str] | None:
-    """Where the columns are to be learned as plain numbers, those to leave out, each with the reason; else None."""
-    if any(kind not in ("ignore", "label", "number") for kind in asked.values()):
-        return None
-    without = {name: "a label" if kind == "label" else AS_SAID for name, kind in asked.items() if kind != "number"}
-    if not all(_is_plain(facts) for name, facts in columns.items() if name not in without):
-        return None
-    without = {name: without.get(name) or numbering[name] for name in columns if name in without or name in numbering}
-    return without if len(without) < len(columns) else None
+def read_mixed(learned: Learned, read: Raw) -> tuple[MixedSpace, Numbers, dict[str, Array]]:
+    """The cells (n, C) of a table whose columns have kinds, and its labels; the space knows which counts are which."""
+    assert learned.space is not None
+    x, labels = gather(learned.chosen, encoded(learned.space, learned.chosen, read))
+    return choose_counts(learned.space, x), x, labels
 
 
-def _is_plain(facts: Facts) -> bool:
-    """Whether a column holds a number in every row."""
-    column = facts.column
-    return column is not None and column.categories is None and not column.holds and facts.numbers == facts.rows
-
-
-def encoded(space: TableSpace, chosen: Selection, read: Raw, unseen: Unseen = "error") -> Iterator[Block]:
-    """The cells of the chosen columns as numbers, block by block."""
+def encoded(space: TableSpace, chosen: Selection, read: Raw, unseen: Unseen = "error") -> Cells:
+    """The cells of the chosen columns as numbers, NaN for missing ones, block by block."""
     start = 0
     for raw in read(chosen):
-        yield encode_block(space, chosen, raw, unseen, start)
+        first = start
+
+        def where(i: int, first: int = first) -> str:
+            return chosen.place(first + i)
+
+        values = np.empty((len(raw), space.x_shape[0]))
+        for i, (column, cells) in enumerate(zip(space.written, raw.columns, strict=True)):
+            values[:, i] = encode_column(column, cells, where, unseen)
+        check_cells(chosen, values, start, missing=True)
+        yield values, raw
         start += len(raw)
 
 
-def encode_block(
-    space: TableSpace, chosen: Selection, raw: RawBlock, unseen: Unseen = "error", start: int = 0
-) -> Block:
-    """The cells of a block as numbers; its first row is called ``start`` in errors."""
-
-    def where(i: int) -> str:
-        return place(chosen, start + i, raw.lines[i] if raw.lines else None)
-
-    values = np.empty((len(raw), space.x_shape[0]))
-    for i, (column, cells) in enumerate(zip(space.written, raw.columns, strict=True)):
-        values[:, i] = encode_column(column, cells, where, unseen)
-    return Block(values, raw.labels, raw.lines)
-
-
-def encode_column(
-    column: Column, raw: RawColumn, where: Callable[[int], str], unseen: Unseen = "error"
-) -> npt.NDArray[np.float64]:
+def encode_column(column: Column, raw: RawColumn, where: Callable[[int], str], unseen: Unseen = "error") -> Numbers:
     """Cells as numbers, (n,); ``where(i)`` names the row of a cell that cannot be one."""
     if not column.has_levels:
         cells, wrong = raw.as_numbers()
         if wrong is not None:
-            advice = raw.form.advice([raw.values[wrong]]) if raw.form else ""
+            advice = raw.form.advice([raw.word(wrong)]) if raw.form else ""
             problem = f'{where(wrong)} has {raw.shown(wrong)} in column "{column.name}", not a number'
             raise DataError(problem + (advice and f": {advice}"))
         if column.is_count:
             _require_counts(column, cells, where)
         return cells
     positions: dict[Any, int] = {level: i for i, level in enumerate(column.levels)}
-    if isinstance(raw.values, Text) and all(isinstance(level, str) for level in column.levels):
-        result = raw.values.look_up(positions)
+    if all(isinstance(level, str) for level in column.levels) and not raw.boolean:
+        result = raw.look_up(positions)
     else:
         result = np.array([positions.get(value, -1) for value in _level_values(column, raw)], np.float64)
     unknown = np.flatnonzero((result < 0) & ~raw.missing())
@@ -201,7 +189,7 @@ def encode_column(
         result[unknown] = positions[column.other]
     elif len(unknown) and unseen == "error":
         first = int(unknown[0])
-        near = did_you_mean(str(raw.values[first]), [str(level) for level in column.levels])
+        near = did_you_mean(raw.word(first), [str(level) for level in column.levels])
         raise DataError(
             f'{where(first)} has {raw.shown(first)} in column "{column.name}", which training did not see{near}; '
             "correct it, or say unseen=missing or unseen=other"
@@ -211,11 +199,9 @@ def encode_column(
 
 
 def _level_values(column: Column, raw: RawColumn) -> Sequence[Any]:
-    """The cells as levels are looked up: text, or numbers; ``true`` in a file is True in a data frame."""
+    """The cells as levels that are truth values or numbers; ``true`` in a file is True in a data frame."""
     numbers: list[float] = raw.as_numbers()[0].tolist()
-    if all(isinstance(level, str) for level in column.levels):
-        if not raw.boolean:
-            return raw.words()
+    if isinstance(column.levels[0], str):
         truth = {_TRUTH[level.lower()]: level for level in map(str, column.levels) if level.lower() in _TRUTH}
         return [truth.get(bool(number)) if number in (0, 1) else None for number in numbers]
     if isinstance(column.levels[0], bool) and not raw.is_numeric:
@@ -223,30 +209,10 @@ def _level_values(column: Column, raw: RawColumn) -> Sequence[Any]:
     return numbers
 
 
-def _require_counts(column: Column, cells: npt.NDArray[np.float64], where: Callable[[int], str]) -> None:
+def _require_counts(column: Column, cells: Numbers, where: Callable[[int], str]) -> None:
     wrong = np.flatnonzero(~((cells >= 0) & (cells == np.floor(cells))) & ~np.isnan(cells))
     if len(wrong):
         problem = f'{where(int(wrong[0]))} has {cells[wrong[0]]:g} in column "{column.name}", which is no count'
         if column.name.isdecimal() and not column.dtype:  # an array has no names to say kinds by
             raise DataError(f"{problem}: correct it, or train on a table that names the column and say it is a number")
         raise KindError(problem, "correct it, or train with {number}", column.name)
-
-
-def _find(file: str, asked: Mapping[str, Asked], names: list[str]) -> dict[str, Asked]:
-    """Kinds by the columns' names; a column may also be called by its number from 1."""
-    found: dict[str, Asked] = {}
-    for name, kind in asked.items():
-        if name in names:
-            found[name] = kind
-        elif name.isdecimal() and 1 <= int(name) <= len(names):
-            found[names[int(name) - 1]] = kind
-        else:
-            raise DataError(f'{file} has no column "{name}" to be {kind}{did_you_mean(name, names)}')
-    return found
-
-
-def _refuse_missing(columns: list[tuple[str, Facts]], where: Callable[[int], str]) -> None:
-    first = [(facts.first_missing, name) for name, facts in columns if facts.first_missing is not None]
-    if first:
-        row, name = min(first)
-        raise DataError(f'{where(row)} has a missing cell in column "{name}": fill or drop it, or say missing=learn')
