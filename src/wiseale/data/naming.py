@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from wiseale import registry
-from wiseale.data.images.images import holds_images
+from wiseale.data.images.listing import holds_images
 
 # Of runs and models, of `compare`, of `reproduce`.
 _WRITTEN_BY_US = ("config.json", "comparison.json", "reproduction.json")

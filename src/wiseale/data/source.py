@@ -12,7 +12,7 @@ from typing import Protocol
 from wiseale.config import SettingError, Settings, from_values, parse_spec
 from wiseale.data.dataset import Dataset, Progress
 from wiseale.data.images.folder import load_images, load_packed
-from wiseale.data.packs.pack import is_pack
+from wiseale.data.images.pack import is_pack
 from wiseale.data.tables.table import TableFile
 from wiseale.errors import ConfigError, DataError
 

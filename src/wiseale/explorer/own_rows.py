@@ -10,8 +10,7 @@ import numpy as np
 
 from wiseale.data.arrays import check_numeric, observations, read_npy
 from wiseale.data.dataset import Array
-from wiseale.data.images.decode import Form
-from wiseale.data.images.decode_pool import Job, WorkerSetup, decode_blocks
+from wiseale.data.images.decode import Block, Form, decode_blocks
 from wiseale.data.stream import RowStream, open_rows
 from wiseale.errors import DataError
 from wiseale.models.inference import Codec
@@ -85,8 +84,8 @@ def _image(codec: Codec, path: Path) -> Array:
         raise DataError(f"the model takes rows of shape {shape}, not square images: drop an .npy instead")
     target = path.with_suffix(".rows")
     target.touch()
-    setup = WorkerSetup(str(path.parent), False, Form(shape[1], None, shape[0]))
-    (result,) = decode_blocks(setup, [Job(0, str(target), 0, [path.name])], 1)
+    block = Block(str(target), 0, [path.name])
+    (result,) = decode_blocks(str(path.parent), False, Form(shape[1], None, shape[0]), [block], 1)
     if result.bad or result.exit_code is not None or result.fault or result.errno is not None:
         reason = next(iter(result.bad.values()), "cannot be decoded")
         raise DataError(f"the dropped image cannot be used: {reason}")

@@ -24,9 +24,10 @@ from typing import Any, BinaryIO, TextIO
 import numpy as np
 
 from wiseale.data.dataset import Array, Progress
-from wiseale.data.packs.pack import (
+from wiseale.data.images.pack import (
     FACTORS,
     IMAGES,
+    JOURNAL,
     MANIFEST,
     Manifest,
     Pack,
@@ -40,7 +41,6 @@ from wiseale.platform.atomic_files import reserve_space, sha256, sync
 from wiseale.platform.json_files import parse_json, read_text, require_regular
 from wiseale.platform.locks import exclusive_lock
 
-JOURNAL = "journal.jsonl"
 _MAX_JOURNAL = 1 << 30  # bytes, a line for each part
 _SPARE_BYTES = 1 << 20  # for journal, factors and manifest
 _DISK_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
@@ -100,6 +100,7 @@ class PackWriter:
         self._partial = path.with_name(f"{path.name}.partial")
         self._replaced = path.with_name(f"{path.name}.replaced")
         self._identity = {"source": source, "shape": [n, *shape]}
+        self._bytes_needed = self.offset(n) + _SPARE_BYTES
         self.images = self._partial / IMAGES
         self.finished = False
         self.bad: dict[int, str] = {}
@@ -114,7 +115,9 @@ class PackWriter:
             stack.enter_context(exclusive_lock(self.path.with_name(f"{self.path.name}.lock"), wait=True))
             self.finished = find_pack(self.path, self.source) is not None
             if not self.finished:
-                self._check_replaceable()
+                shutil.rmtree(self._replaced, ignore_errors=True)
+                if self.path.exists() and not (self.path / MANIFEST).exists():  # it may be the user's own
+                    raise DataError(f"{self.path} is there and is not a packed set: remove it or choose another place")
                 if not self._resume():
                     self._start()
                 self._file = stack.enter_context(self.images.open("r+b", buffering=0))
@@ -127,8 +130,7 @@ class PackWriter:
 
     def missing(self) -> list[int]:
         """Numbers of the rows not yet written."""
-        rows: list[int] = np.flatnonzero(~self._done).tolist()
-        return rows
+        return np.flatnonzero(~self._done).tolist()  # type: ignore[no-any-return]
 
     def offset(self, row: int) -> int:
         """Where a row begins in the file of images."""
@@ -189,24 +191,18 @@ class PackWriter:
             yield
         except OSError as error:
             if error.errno in _DISK_FULL:
-                needed, free = self._needed(), shutil.disk_usage(self.path.parent).free
+                needed, free = self._bytes_needed, shutil.disk_usage(self.path.parent).free
                 raise DataError(
                     f"no room for {self.path}: it takes {needed / 1e6:,.1f} MB and {free / 1e6:,.1f} MB are free: free "
                     "some, or point $WISEALE_CACHE at another disk, and run again"
                 ) from None
             raise DataError(f"cannot write {error.filename or self.path}: {error.strerror or error}") from None
 
-    def _check_replaceable(self) -> None:
-        """Refuse to replace a folder that is not a pack: it may be the user's own."""
-        shutil.rmtree(self._replaced, ignore_errors=True)
-        if self.path.exists() and not (self.path / MANIFEST).exists():
-            raise DataError(f"{self.path} is there and is not a packed set: remove it or choose another place")
-
     def _start(self) -> None:
         """Create an empty pack and preallocate its space, so that a full disk is reported before decoding starts."""
         shutil.rmtree(self._partial, ignore_errors=True)
         self._done[:], self.bad = False, {}
-        if shutil.disk_usage(self.path.parent).free < self._needed():
+        if shutil.disk_usage(self.path.parent).free < self._bytes_needed:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         self._partial.mkdir()
         try:
@@ -265,10 +261,6 @@ class PackWriter:
     def _append_to_journal(self, **values: Any) -> None:
         self._journal.write(json.dumps(values) + "\n")
         self._journal.flush()
-
-    def _needed(self) -> int:
-        """Bytes of disk space that the pack takes."""
-        return self.offset(self.n) + _SPARE_BYTES
 
 
 def _write_arrays(path: Path, arrays: Mapping[str, Array]) -> None:
