@@ -11,13 +11,11 @@ import numpy as np
 from wiseale.data.arrays import check_numeric, observations, read_npy
 from wiseale.data.dataset import Array
 from wiseale.data.images.decode import Block, Form, decode_blocks
-from wiseale.data.stream import RowStream, open_rows
+from wiseale.data.stream import open_rows
 from wiseale.errors import DataError
 from wiseale.models.inference import Codec
 
 MOST_OWN_ROWS = 32
-
-_NAME = "dropped"  # the file's name here: the user's own name for it never reaches the file system
 
 
 def read_own_rows(codec: Codec, content: bytes, suffix: str) -> tuple[Array, int]:
@@ -28,7 +26,7 @@ def read_own_rows(codec: Codec, content: bytes, suffix: str) -> tuple[Array, int
     if reader is None:
         raise DataError(f"cannot read .{suffix}: drop {', '.join(sorted({f'.{name}' for name in _READERS}))}")
     with tempfile.TemporaryDirectory(prefix="wiseale-") as folder:
-        path = Path(folder) / f"{_NAME}.{suffix}"
+        path = Path(folder) / f"dropped.{suffix}"  # the user's own name for it never reaches the file system
         path.write_bytes(content)
         rows = reader(codec, path)
     if rows.shape[1:] != codec.model.x_shape:
@@ -40,21 +38,15 @@ def _table(codec: Codec, path: Path) -> Array:
     if len(codec.model.x_shape) > 1:
         raise DataError(f"the model takes rows of shape {codec.model.x_shape}: drop an .npy instead of a table")
     try:
-        return _all_rows(open_rows(str(path), space=codec.space))
+        return np.concatenate(list(open_rows(str(path), space=codec.space).blocks()))
     except DataError as named:
         if codec.space.missing:
             raise
         try:  # a row of numbers alone, without a header
-            rows = _all_rows(open_rows(f"{path}:header=false"))
+            stream = open_rows(f"{path}:header=false").require(codec.model.x_shape)
+            return np.concatenate(list(stream.blocks()))
         except DataError:
             raise named from None
-        if rows.shape[1:] != codec.model.x_shape:
-            raise named from None
-        return rows
-
-
-def _all_rows(stream: RowStream) -> Array:
-    return np.concatenate(list(stream.blocks()))
 
 
 def _array(codec: Codec, path: Path) -> Array:

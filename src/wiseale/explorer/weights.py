@@ -21,7 +21,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -45,23 +44,14 @@ class NoDescriptionError(ConfigError):
     """The decoder has a layer, or the model a likelihood, that decoder.js does not know."""
 
 
-class _Weights:
+class _Weights(list[Tensor]):
     """All weights, one behind the other."""
-
-    def __init__(self) -> None:
-        self._parts: list[Tensor] = []
-        self._length = 0
 
     def add(self, values: Tensor) -> int:
         """Append the values and return the offset of the first."""
-        offset = self._length
-        self._parts.append(values.detach().cpu().float().flatten())
-        self._length += values.numel()
+        offset = sum(part.numel() for part in self)
+        self.append(values.detach().cpu().float().flatten())
         return offset
-
-    def to_bytes(self) -> bytes:
-        """Little-endian float32."""
-        return torch.cat(self._parts).numpy().astype(np.dtype("<f4")).tobytes()
 
 
 def describe(codec: Codec) -> tuple[dict[str, Any], bytes]:
@@ -71,38 +61,30 @@ def describe(codec: Codec) -> tuple[dict[str, Any], bytes]:
         NoDescriptionError: for a layer or likelihood that decoder.js cannot run.
     """
     model, weights = codec.model, _Weights()
-    nodes = [_output(model, weights), *_mean(model), *_units(codec, weights)]
+    output = _node(model.decoder, weights)
+    if model.linear is not None:
+        output = {"kind": "sum", "branches": [output, _node(model.linear.decoder, weights)]}
+    nodes = [output, *_mean(model), *_units(codec, weights)]
     description = {
         "latent_dim": model.latent_dim,
         "x_shape": list(codec.space.output_shape),
         "decoder": {"kind": "sequence", "nodes": nodes},
     }
-    return description, weights.to_bytes()
+    return description, torch.cat(weights).numpy().astype("<f4").tobytes()
 
 
 def multiply_adds(description: dict[str, Any]) -> int:
-    """Multiplications with a weight needed to decode one code; cropped positions are counted too."""
-    return _multiply_adds(description["decoder"])
-
-
-def _multiply_adds(node: Node) -> int:
+    """Multiplications with a weight that a node, or all of a description, needs for one code, cropped ones included."""
+    node: Node = description.get("decoder", description)
     match node["kind"]:
         case "sequence" | "sum":
-            return sum(_multiply_adds(part) for part in node.get("nodes") or node["branches"])
+            return sum(multiply_adds(part) for part in node.get("nodes") or node["branches"])
         case "linear":
             return int(node["inputs"] * node["outputs"])
         case "transposed_conv":
             return int(node["inputs"] * node["outputs"] * math.prod(node["kernel"]) * math.prod(node["size"]))
         case _:
             return 0
-
-
-def _output(model: Model, weights: _Weights) -> Node:
-    """The network's output, to which a linear path, if there is one, is added."""
-    network = _node(model.decoder, weights)
-    if model.linear is None:
-        return network
-    return {"kind": "sum", "branches": [network, _node(model.linear.decoder, weights)]}
 
 
 def _node(module: nn.Module, weights: _Weights) -> Node:
@@ -199,15 +181,12 @@ def _links(space: MixedSpace) -> Node:
 
 def _units(codec: Codec, weights: _Weights) -> list[Node]:
     """The inverse of the standardisation; the mean in two parts, so that a large offset is added without loss."""
-    units, shape = codec.entry_units, codec.space.output_shape
+    units = codec.entry_units
     if not isinstance(units, Affine):
         return []
-    mean, scale = (
-        values.double() if values.numel() == 1 else values.double().expand(shape)
-        for values in (units.mean, units.scale)
-    )
-    if mean.numel() != scale.numel():
-        mean, scale = mean.expand(shape), scale.expand(shape)
+    mean, scale = units.mean.double(), units.scale.double()
+    if max(mean.numel(), scale.numel()) > 1:
+        mean, scale = (values.expand(codec.space.output_shape) for values in (mean, scale))
     high = mean.float()
     return [
         {

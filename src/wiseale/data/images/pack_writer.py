@@ -130,7 +130,7 @@ class PackWriter:
 
     def missing(self) -> list[int]:
         """Numbers of the rows not yet written."""
-        return np.flatnonzero(~self._done).tolist()  # type: ignore[no-any-return]
+        return np.flatnonzero(~self._done).tolist()
 
     def offset(self, row: int) -> int:
         """Where a row begins in the file of images."""
