@@ -44,14 +44,11 @@ _EXIF_TRANSPOSE = {
 
 
 class Form(NamedTuple):
-    """The packed form of an image: a centred square of ``crop`` pixels (None: the largest), resized to ``size``.
-
-    A row is uint8 (channels, size, size); channels is 1 (grey) or 3 (RGB).
-    """
+    """A centred square of ``crop`` pixels (None: the largest) resized to ``size``: uint8 (channels, size, size)."""
 
     size: int
     crop: int | None
-    channels: int
+    channels: int  # 1 (grey) or 3 (RGB)
 
 
 class BadImageError(Exception):
@@ -118,11 +115,9 @@ def _to_resizable_mode(image: Image.Image) -> Image.Image:
         return image.convert("I").convert("F")
     if mode in ("I", "F"):
         raise BadImageError("has 32-bit pixels, which have no agreed range")
-    if mode in ("LA", "RGBA"):
-        return image
-    if "transparency" in image.info or mode in ("PA", "La", "RGBa"):
+    if mode not in ("LA", "RGBA") and ("transparency" in image.info or mode in ("PA", "La", "RGBa")):
         return image.convert("RGBA")
-    return image if mode in ("L", "RGB") else image.convert("L" if mode == "1" else "RGB")
+    return image if mode in ("L", "LA", "RGB", "RGBA") else image.convert("L" if mode == "1" else "RGB")
 
 
 def _channel_bytes(image: Image.Image, channels: int) -> bytes:
@@ -133,9 +128,7 @@ def _channel_bytes(image: Image.Image, channels: int) -> bytes:
         background = Image.new("RGB", image.size, "white")
         background.paste(image.convert("RGB"), mask=image.getchannel("A"))
         image = background
-    mode = "L" if channels == 1 else "RGB"
-    if image.mode != mode:
-        image = image.convert(mode)
+    image = image.convert("L" if channels == 1 else "RGB")
     return b"".join(band.tobytes() for band in image.split())
 
 
@@ -248,46 +241,24 @@ def _send(worker: subprocess.Popen[str], values: object) -> None:
     worker.stdin.flush()
 
 
-class Worker:
-    """Decodes blocks of files and writes their rows into the packed files."""
-
-    def __init__(self, origin: str, is_zip: bool, form: Sequence[Any]) -> None:
-        self.form, self.parent, self.root = Form(*form), os.getppid(), origin
-        self.archive = open(origin, "rb") if is_zip else None  # noqa: SIM115 - open as long as the process lives
-
-    def block(self, target: str, offset: int, places: Sequence[Any]) -> dict[str, Any]:
-        """Decode ``places`` and write their rows to ``target`` at ``offset``.
-
-        A bad image becomes a row of zeros, and its reason is returned under its index in the block.
-        """
-        rows, bad = bytearray(), {}
-        for index, place in enumerate(places):
-            try:
-                rows += self._row(place)
-            except BadImageError as error:
-                rows += bytes(self.form.channels * self.form.size**2)
-                bad[index] = str(error)
-        if os.getppid() != self.parent:
-            raise SystemExit  # the parent was killed: a process that resumes the packing may be writing this file now
-        with open(target, "r+b") as file:
-            file.seek(offset)
-            file.write(rows)
-        return {"crc": zlib.crc32(rows), "bad": bad}
-
-    def _row(self, place: Any) -> bytes:
-        if self.archive is not None:
-            return decode(io.BytesIO(read_member(self.archive, *place)), self.form)
-        return decode(os.path.join(self.root, place), self.form)
-
-
 def main() -> None:
-    """Read one block per line of JSON and answer each with one line; the first line holds the worker's settings."""
+    """Answer each block, one line of JSON, with one line; the first line says where the images are and their form."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # on Ctrl-C the parent stops its workers
     warnings.simplefilter("ignore")
-    worker = Worker(*json.loads(sys.stdin.readline()))
+    parent = os.getppid()
+    origin, is_zip, form = json.loads(sys.stdin.readline())
+    archive = open(origin, "rb") if is_zip else None  # noqa: SIM115 - open as long as the process lives
     for line in sys.stdin:
+        answer: dict[str, Any]
         try:
-            answer = worker.block(*json.loads(line))
+            target, offset, places = json.loads(line)
+            rows, bad = _decode_block(origin, archive, Form(*form), places)
+            if os.getppid() != parent:
+                break  # the parent was killed: a process that resumes the packing may be writing this file now
+            with open(target, "r+b") as file:
+                file.seek(offset)
+                file.write(rows)
+            answer = {"crc": zlib.crc32(rows), "bad": bad}
         except OSError as error:
             answer = {"errno": error.errno, "problem": error.strerror}
         except Exception:
@@ -295,6 +266,21 @@ def main() -> None:
 
             answer = {"fault": traceback.format_exc()}
         print(json.dumps(answer), flush=True)
+
+
+def _decode_block(
+    origin: str, archive: BinaryIO | None, form: Form, places: Sequence[Any]
+) -> tuple[bytearray, dict[int, str]]:
+    """The rows of some images; a bad image becomes a row of zeros, with its reason under its index in the block."""
+    rows, bad = bytearray(), {}
+    for index, place in enumerate(places):
+        try:
+            image = io.BytesIO(read_member(archive, *place)) if archive else os.path.join(origin, place)
+            rows += decode(image, form)
+        except BadImageError as error:
+            rows += bytes(form.channels * form.size**2)
+            bad[index] = str(error)
+    return rows, bad
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """List the image files of a folder or zip in a fixed order, and refuse zips that are malicious or damaged.
 
-Nothing is decoded here, and a zip is never extracted: workers read its members in place.
+A zip is never extracted: workers read its members in place.
 """
 
 from __future__ import annotations
@@ -98,8 +98,7 @@ def _folder_entries(root: Path) -> Iterator[Entry]:
                 if item.is_dir():
                     pending.append((item.path, f"{name}/"))
                 elif _is_image(name) and item.is_file():
-                    file = item.stat()
-                    yield Entry(name, file.st_size, file.st_mtime_ns)
+                    yield Entry(name, item.stat().st_size, item.stat().st_mtime_ns)
                 elif _is_image(name) and item.is_symlink():
                     yield Entry(name, 0, 0)  # a broken link is reported with the other bad images
 

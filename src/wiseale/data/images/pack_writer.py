@@ -70,11 +70,11 @@ def pack_chunks(
     source = f"{source}{(n, *shape)}"
     if (pack := find_pack(path, source)) is not None:
         return pack
+    report = progress or (lambda done, total: None)
     with PackWriter(path, n, shape, source) as writer:
         if writer.finished:
             return open_pack(path)
         row = next(iter(writer.missing()), n)
-        report = progress or (lambda done, total: None)
         report(row, n)
         for chunk in chunks(row) if row < n else ():
             writer.write(row, chunk)
@@ -150,7 +150,7 @@ class PackWriter:
     def record(self, rows: range, crc: int, bad: Mapping[int, str]) -> None:
         """Record rows written by any process as finished; ``bad`` maps those that could not be decoded to reasons."""
         with self.writing():
-            self._append_to_journal(start=rows.start, stop=rows.stop, crc=crc, bad=list(bad.items()))
+            self._note(start=rows.start, stop=rows.stop, crc=crc, bad=list(bad.items()))
         self._done[rows.start : rows.stop] = True
         self.bad.update(bad)
 
@@ -213,7 +213,7 @@ class PackWriter:
             shutil.rmtree(self._partial, ignore_errors=True)
             raise
         with (self._partial / JOURNAL).open("w", encoding="ascii") as self._journal:
-            self._append_to_journal(**self._identity)
+            self._note(**self._identity)
 
     def _resume(self) -> bool:
         """Reuse the parts of an interrupted attempt whose checksums match; False if there is no such attempt."""
@@ -245,9 +245,10 @@ class PackWriter:
     def _remove_rows(self, drop: Sequence[int]) -> None:
         """Remove rows by moving the others up, in place."""
         kept = np.delete(np.arange(self.n), drop)
-        for place in np.flatnonzero(kept != np.arange(len(kept))).tolist():
-            self._file.seek(self.offset(int(kept[place])))
-            self._write_at(place, self._file.read(self._row_bytes))
+        for place, row in enumerate(kept.tolist()):
+            if place != row:
+                self._file.seek(self.offset(row))
+                self._write_at(place, self._file.read(self._row_bytes))
         self._file.truncate(self.offset(len(kept)))
         self._file.seek(0)
         self._file.write(npy_header((len(kept), *self.shape)))
@@ -258,7 +259,7 @@ class PackWriter:
         while rest:
             rest = rest[self._file.write(rest) :]
 
-    def _append_to_journal(self, **values: Any) -> None:
+    def _note(self, **values: Any) -> None:
         self._journal.write(json.dumps(values) + "\n")
         self._journal.flush()
 

@@ -62,19 +62,23 @@ class Celeba(ImageSettings):
 
         pack = self.pack(listing, factors_in_order, progress, use="celeba", stamps=stamps)
         factors = dict(pack.factors)
-        train, test = _splits(factors.pop("partition"), official=tables[0] is not None)
-        x = pack.x
-        if len(x[train]) < 2 or len(x[test]) < 1:
-            raise DataError(f"{listing.origin} leaves {len(x[train])} images to train on and {len(x[test])} to test on")
+        x, parts = pack.x, factors.pop("partition")
+        first, last = (np.searchsorted(parts, [_TRAIN + 1, _TEST])) if tables[0] else (len(x) - len(x) // 10,) * 2
+        train, test = (
+            Rows(x[rows], "unit", {name: values[rows] for name, values in factors.items()})
+            for rows in (slice(0, int(first)), slice(int(last), len(x)))
+        )
+        if len(train) < 2 or len(test) < 1:
+            raise DataError(f"{listing.origin} leaves {len(train)} images to train on and {len(test)} to test on")
         return Dataset(
             name="celeba" if self == Celeba() else spec_of("dataset", self),
-            train=Rows(x[train], "unit", {name: values[train] for name, values in factors.items()}),
-            test=Rows(x[test], "unit", {name: values[test] for name, values in factors.items()}),
+            train=train,
+            test=test,
             preset=Preset(
                 network="paper_celeba" if x.shape[1:] == (3, 64, 64) else "conv2d:start=none",
                 likelihood="gaussian",
                 latent_dim=64,
-                batch_size=min(256, len(x[train])),
+                batch_size=min(256, len(train)),
                 max_epochs=50,
                 lr=3e-4,
                 lr_schedule="step:epochs=30,factor=0.5",
@@ -88,14 +92,6 @@ def _find(root: Path, names: Iterable[str]) -> Path | None:
     """The first of the names found in the folder or in one of its direct sub-folders."""
     paths = (path for name in names for path in [root / name, *sorted(root.glob(f"*/{name}"))])
     return next((path for path in paths if path.exists()), None)
-
-
-def _splits(partition: Array, official: bool) -> tuple[slice, slice]:
-    """Training and test rows; the pack is sorted by partition."""
-    n = len(partition)
-    if not official:
-        return slice(0, n - n // 10), slice(n - n // 10, n)
-    return slice(0, int(np.searchsorted(partition, _TRAIN + 1))), slice(int(np.searchsorted(partition, _TEST)), n)
 
 
 def _partition(table: Path | None, entries: Sequence[Entry]) -> npt.NDArray[np.int8]:
