@@ -27,7 +27,8 @@ _COLOURS = 64  # entries of a colour scale
 
 def manifest(session: Session) -> dict[str, Any]:
     """Everything but the codes, colour values, pictures and contours."""
-    shown, observation = session.shown, session.observation
+    shown, observation, rows = session.shown, session.observation, session.thumbnail_rows
+    thumbnail_shape = observation.thumbnails(session.x(rows[:1])).shape[1:] if len(rows) else ()
     return {
         "data": data_in_words(shown.data),
         "split": shown.split,
@@ -35,17 +36,11 @@ def manifest(session: Session) -> dict[str, Any]:
         "available": shown.available,
         "originals": not shown.codes,
         "numbers": shown.numbers.tolist() if (shown.numbers != np.arange(len(shown.numbers))).any() else None,
-        "observation": {
-            "kind": observation.kind,
-            "shape": observation.shape,
-            "columns": [asdict(column) for column in observation.columns],
-            "low": observation.low,
-            "high": observation.high,
-        },
-        "thumbnails": {"rows": session.thumbnail_rows.tolist(), "shape": _thumbnail_shape(session)},
+        "observation": asdict(observation),
+        "thumbnails": {"rows": rows.tolist(), "shape": thumbnail_shape},
         "colourings": [
-            {"name": c.name, "source": c.source, "classes": c.classes, "period": c.period, "dates": c.dates}
-            for c in session.colourings
+            {name: value for name, value in vars(colouring).items() if name != "values"}
+            for colouring in session.colourings
         ],
         "scales": {name: _scale(name) for name in ("viridis", "twilight")},
         "radii": RADII,
@@ -59,7 +54,7 @@ def manifest(session: Session) -> dict[str, Any]:
 def geometry(run: ShownRun) -> bytes:
     """float32 little-endian: mu (n, d_z), sigma (n, d_z) where there is one, error (n,), prior draws (…, d_z)."""
     codes = run.codes
-    parts = [codes.mu, codes.sigma, codes.error, run.prior_draws]
+    parts = [codes.mu, codes.sigma, codes.error, run.draw_prior()]
     return b"".join(np.ascontiguousarray(part, "<f4").tobytes() for part in parts if part is not None)
 
 
@@ -97,12 +92,6 @@ def _measure(measure: Measure) -> dict[str, Any]:
             for difference in measure.differences
         ],
     }
-
-
-def _thumbnail_shape(session: Session) -> tuple[int, ...]:
-    if not len(session.thumbnail_rows):
-        return ()
-    return session.observation.thumbnails(session.x(session.thumbnail_rows[:1])).shape[1:]
 
 
 def _flat(lines: Polylines) -> list[list[list[float]]]:

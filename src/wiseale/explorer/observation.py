@@ -57,12 +57,10 @@ def shown_columns(space: Space, names: Sequence[str] = ()) -> tuple[ShownColumn,
 
 @dataclass(frozen=True)
 class Observation:
-    """What the page needs to know to draw an x.
+    """What the page needs to know to draw an x: ``low`` and ``high`` are the range of nearly all values.
 
-    Attributes:
-        kind: from the shape (entries,), (channels, length) or (channels, height, width).
-        columns: those of a table.
-        low, high: range of nearly all values, the same for all entries of images and signals; per column of a table.
+    The range is that of all entries of images (channels, height, width) and signals (channels, length), and of each of
+    the columns of a table (entries,).
     """
 
     kind: Literal["table", "signal", "image"]
@@ -122,13 +120,7 @@ def _range(values: Values, column: ShownColumn) -> tuple[float, float]:
 class Colouring:
     """One number for every row, by which its point may be coloured.
 
-    Attributes:
-        name: as the data calls it.
-        source: a factor (or label) of the rows, a column of the table, or what the model did with them.
-        values: (n,); with classes the number of a row's class, of dates the days since 1970. NaN where it is missing.
-        classes: names of the classes, empty where the values are a scale.
-        period: of a factor that wraps around.
-        dates: whether the values are dates on a scale.
+    ``values`` (n,) are numbers of the named classes, else lie on a scale: of dates in days since 1970. NaN is missing.
     """
 
     name: str

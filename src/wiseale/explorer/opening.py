@@ -163,8 +163,5 @@ def _names(paths: Sequence[Path]) -> list[str]:
     whole = [path.absolute().parts for path in paths]
     if len(set(whole)) < len(whole):
         raise RunError("the same run is given twice: name each once")
-    for depth in range(1, max(map(len, whole)) + 1):
-        names = ["/".join(parts[-depth:]) for parts in whole]
-        if len(set(names)) == len(names):
-            return names
-    raise AssertionError("different paths have different names")
+    by_depth = (["/".join(parts[-depth:]) for parts in whole] for depth in range(1, max(map(len, whole)) + 1))
+    return next(names for names in by_depth if len(set(names)) == len(names))

@@ -57,16 +57,14 @@ def _array(codec: Codec, path: Path) -> Array:
         array = array[None, None]  # one channel left out
     if array.shape[1:] != codec.model.x_shape:
         raise DataError(f"the dropped array has the shape {array.shape}, a row of the model {codec.model.x_shape}")
-    missing = None
-    if codec.space.missing:
-        if any(column.has_levels for column in codec.space.columns):
-            raise DataError("an array cannot name the levels of this model's columns: drop a .csv with their names")
-        check_numeric(array.dtype, "the dropped array")
-        array = array.astype(np.float64)
-        missing = np.isnan(array)
-        array[missing] = 0
-    rows = observations(array, "the dropped array", channels="first", minimum_rows=1)
-    return rows if missing is None else np.where(missing, np.nan, rows)
+    if not codec.space.missing:
+        return observations(array, "the dropped array", channels="first", minimum_rows=1)
+    if any(column.has_levels for column in codec.space.columns):
+        raise DataError("an array cannot name the levels of this model's columns: drop a .csv with their names")
+    check_numeric(array.dtype, "the dropped array")
+    missing, cells = np.isnan(array), np.nan_to_num(array.astype(np.float64), posinf=np.inf, neginf=-np.inf)
+    rows = observations(cells, "the dropped array", channels="first", minimum_rows=1)
+    return np.where(missing, np.nan, rows)
 
 
 def _image(codec: Codec, path: Path) -> Array:

@@ -63,11 +63,6 @@ class ShownRun:
         """d_z."""
         return self.codec.model.latent_dim
 
-    @cached_property
-    def prior_draws(self) -> Values:
-        """Codes of the model's prior, (PRIOR_DRAWS, d_z)."""
-        return self._draw(PRIOR_DRAWS)
-
     def decode(self, z: Values) -> Values:
         """E[x|z] in the user's units for codes (n, d_z), of a table its entries; codes too far away are refused."""
         if z.ndim != 2 or z.shape[1] != self.latent_dim or len(z) == 0:
@@ -100,7 +95,7 @@ class ShownRun:
             if axes not in self._contours:
                 aggregate = density_contours(plane, self.codes.mu, self.codes.sigma)
                 own = self.codec.model.prior is not None
-                prior = density_contours(plane, self._draw(_OWN_PRIOR_DRAWS), None) if own else None
+                prior = density_contours(plane, self.draw_prior(_OWN_PRIOR_DRAWS), None) if own else None
                 self._contours[axes] = Contours(aggregate, prior)
             return self._contours[axes]
 
@@ -114,7 +109,8 @@ class ShownRun:
             raise DataError("the model's answer to these rows is not finite: are they in the units of its data?")
         return OwnRows(_in_user_units(self.codec, stored), x_hat, codes, available)
 
-    def _draw(self, n: int) -> Values:
+    def draw_prior(self, n: int = PRIOR_DRAWS) -> Values:
+        """Codes of the model's prior, (n, d_z)."""
         return draw_prior(self.codec.model, n, generator(0, "sample", 0)).numpy().astype(np.float32)
 
 

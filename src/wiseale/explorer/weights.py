@@ -30,7 +30,6 @@ from wiseale.likelihoods.mixed import HIGHEST_LOG_RATE
 from wiseale.models.inference import Codec
 from wiseale.networks.model import Model
 from wiseale.networks.same_padding import Pointwise, SameConvTranspose
-from wiseale.spaces import MixedSpace
 from wiseale.spaces.columns import COUNTS
 from wiseale.spaces.units import Affine
 
@@ -93,10 +92,8 @@ def _node(module: nn.Module, weights: _Weights) -> Node:
         case nn.Sequential():
             shapes = (nn.Unflatten, nn.Flatten, nn.Identity)  # arrays are flat: a change of shape moves nothing
             return {"kind": "sequence", "nodes": [_node(m, weights) for m in module if not isinstance(m, shapes)]}
-        case nn.Linear():
-            return _linear(module.weight, module.bias, weights)
-        case Pointwise():
-            return _linear(module.weight[:, :, 0], module.bias, weights)
+        case nn.Linear() | Pointwise():
+            return _linear(module.weight.flatten(1), module.bias, weights)
         case SameConvTranspose():
             return _transposed(module, weights)
         case nn.BatchNorm1d() | nn.BatchNorm2d():
@@ -121,8 +118,6 @@ def _linear(weight: Tensor, bias: Tensor | None, weights: _Weights) -> Node:
 def _transposed(module: SameConvTranspose, weights: _Weights) -> Node:
     layer = module.convolution
     assert layer.bias is not None
-    # One filter position's outputs lie together: the innermost loop of decoder.js runs over them.
-    kernel_last = layer.weight.movedim(1, -1)
     return {
         "kind": "transposed_conv",
         "inputs": layer.in_channels,
@@ -132,21 +127,21 @@ def _transposed(module: SameConvTranspose, weights: _Weights) -> Node:
         "kernel": list(layer.kernel_size),
         "stride": layer.stride[0],
         "crop": list(module.padding),
-        "weight": weights.add(kernel_last),
+        # One filter position's outputs lie together: the innermost loop of decoder.js runs over them.
+        "weight": weights.add(layer.weight.movedim(1, -1)),
         "bias": weights.add(layer.bias),
     }
 
 
 def _batch_norm(module: nn.BatchNorm1d | nn.BatchNorm2d, weights: _Weights) -> Node:
     """(x − mean) / √(var + eps) · weight + bias, with the running statistics, as one scale and one shift."""
-    if module.running_mean is None or module.running_var is None:
-        raise NoDescriptionError("batch normalisation without running statistics cannot be run inside a page")
-    scale = (module.running_var.cpu().double() + module.eps).rsqrt()  # Apple's GPUs have no float64
-    if module.weight is not None:
-        scale = scale * module.weight.cpu().double()
-    shift = -module.running_mean.cpu().double() * scale
-    if module.bias is not None:
-        shift = shift + module.bias.cpu().double()
+    assert module.running_mean is not None
+    assert module.running_var is not None
+    variance, weight, mean, bias = (  # on the CPU: Apple's GPUs have no float64
+        values.cpu().double() for values in (module.running_var, module.weight, module.running_mean, module.bias)
+    )
+    scale = (variance + module.eps).rsqrt() * weight
+    shift = bias - mean * scale
     return {
         "kind": "scale_channels",
         "channels": module.num_features,
@@ -163,20 +158,15 @@ def _mean(model: Model) -> list[Node]:
         case BernoulliOutput():
             return [{"kind": "sigmoid"}]
         case MixedOutput() as layer:
-            return [_links(layer.space)]
+            links = {"binary": "sigmoid", "category": "softmax", **dict.fromkeys(COUNTS, "exp")}
+            parts = [
+                {"link": links[column.kind], "start": start, "width": column.width}
+                for column, start in zip(layer.space.columns, layer.space.starts, strict=True)
+                if column.kind in links
+            ]
+            return [{"kind": "links", "parts": parts, "most": HIGHEST_LOG_RATE}]
         case _:
             raise NoDescriptionError(f"the likelihood {type(model.likelihood).__name__} cannot be run inside a page")
-
-
-def _links(space: MixedSpace) -> Node:
-    """From the decoder's output to means, probabilities and rates, entry by entry."""
-    links = {"binary": "sigmoid", "category": "softmax", **dict.fromkeys(COUNTS, "exp")}
-    parts = [
-        {"link": links[column.kind], "start": start, "width": column.width}
-        for column, start in zip(space.columns, space.starts, strict=True)
-        if column.kind in links
-    ]
-    return {"kind": "links", "parts": parts, "most": HIGHEST_LOG_RATE}
 
 
 def _units(codec: Codec, weights: _Weights) -> list[Node]:
