@@ -149,7 +149,7 @@ def _read_factors(path: Path, manifest: Manifest) -> dict[str, Array]:
         raise _damaged(path, FACTORS, "its checksum does not match")
     try:
         with np.load(path / FACTORS, allow_pickle=False) as stored:
-            factors = {name: stored[name] for name in stored.files}
+            factors = dict(stored)
     except (ValueError, zipfile.BadZipFile):
         raise _damaged(path, FACTORS, "not arrays") from None
     if any(values.shape != manifest.shape[:1] for values in factors.values()):

@@ -56,11 +56,13 @@ class Celeba(ImageSettings):
         order = np.argsort(partition, kind="stable")  # each split becomes one slice of the pack
         listing = Listing(listing.origin, tuple(listing.entries[row] for row in order), listing.is_zip)
         stamps = [table and (table.name, table.stat().st_size, table.stat().st_mtime_ns) for table in tables]
-
-        def factors_in_order() -> dict[str, Array]:
-            return {"partition": partition[order]} | _attributes(tables[1], listing.entries)
-
-        pack = self.pack(listing, factors_in_order, progress, use="celeba", stamps=stamps)
+        pack = self.pack(
+            listing,
+            lambda: {"partition": partition[order]} | _attributes(tables[1], listing.entries),
+            progress,
+            use="celeba",
+            stamps=stamps,
+        )
         factors = dict(pack.factors)
         x, parts = pack.x, factors.pop("partition")
         first, last = (np.searchsorted(parts, [_TRAIN + 1, _TEST])) if tables[0] else (len(x) - len(x) // 10,) * 2

@@ -129,8 +129,8 @@ class _DownloadError(Exception):
 
 def _files_of(name: str) -> KnownFiles:
     """The files that a registered dataset declares."""
-    files = {known: getattr(registry.lookup("dataset", known), "files", None) for known in registry.names("dataset")}
-    fetchable = {known: declared for known, declared in files.items() if isinstance(declared, KnownFiles)}
+    declared = {known: getattr(registry.lookup("dataset", known), "files", None) for known in registry.names("dataset")}
+    fetchable = {known: files for known, files in declared.items() if isinstance(files, KnownFiles)}
     if name not in fetchable:
         near = registry.did_you_mean(name, fetchable)
         raise ConfigError(f"cannot fetch {name!r}{near} (known: {', '.join(fetchable)})")
@@ -203,14 +203,11 @@ def _download(
                 path = _install(part, file, folder)
                 part.unlink()
                 return path
-            except _DownloadError as error:
-                if _size(part) == 0:
+            except (_DownloadError, _WrongContentError) as error:
+                wrong = isinstance(error, _WrongContentError)
+                if wrong or _size(part) == 0:
                     part.unlink(missing_ok=True)
-                failures.append(f"{mirror} ({error})")
-                break
-            except _WrongContentError as error:
-                part.unlink()
-                if not continued:
+                if not (wrong and continued):
                     failures.append(f"{mirror} ({error})")
                     break
     raise DataError(
