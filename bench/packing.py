@@ -23,9 +23,9 @@ from PIL import Image
 from wiseale.data import default_data_root
 from wiseale.data.images import decode
 from wiseale.data.images.decode import Form
-from wiseale.data.images.images import Listing, list_images
-from wiseale.data.packs.image_pack import pack_images
-from wiseale.data.packs.pack import Pack, open_pack
+from wiseale.data.images.folder import pack_images
+from wiseale.data.images.listing import Listing, list_images
+from wiseale.data.images.pack import Pack, open_pack
 from wiseale.platform.machine import cores
 
 FORM = Form(size=64, crop=178, channels=3)

@@ -79,13 +79,13 @@ def _csv_settings(data: bytes, folder: Path) -> object:
 
 
 def _idx(data: bytes, folder: Path) -> object:
-    from wiseale.data.sets.idx import read_idx
+    from wiseale.data.sets.mnist import read_idx
 
     return read_idx(_file("digits-idx3-ubyte", data, folder), 3)
 
 
 def _pack(data: bytes, folder: Path) -> object:
-    from wiseale.data.packs.pack import Manifest
+    from wiseale.data.images.pack import Manifest
 
     _file("manifest.json", data, folder)
     return Manifest.read(folder)
@@ -154,7 +154,7 @@ def _record_seeds(folder: Path) -> Sequence[bytes]:
 
 
 def _pack_seeds(folder: Path) -> Sequence[bytes]:
-    from wiseale.data.packs.pack import MANIFEST, Manifest
+    from wiseale.data.images.pack import MANIFEST, Manifest
 
     Manifest((4, 1, 2, 2), "source", "0" * 64, "1" * 64, {"skipped": []}).write(folder)
     return [(folder / MANIFEST).read_bytes()]
@@ -209,8 +209,8 @@ TARGETS = {
     "kinds": Target(_kinds, "wiseale.data.tables.kinds", _given(b"price:number,colour:category,id:ignore,a*:count")),
     "npy": Target(_rows_in("rows.npy"), "wiseale.data.arrays", _npy_seeds),
     "npz": Target(_rows_in("rows.npz"), "wiseale.data.arrays", _npz_seeds),
-    "idx": Target(_idx, "wiseale.data.sets.idx", _given(b"\0\0\10\3" + b"\0\0\0\2" * 3 + bytes(8))),
-    "pack": Target(_pack, "wiseale.data.packs.pack", _pack_seeds),
+    "idx": Target(_idx, "wiseale.data.sets.mnist", _given(b"\0\0\10\3" + b"\0\0\0\2" * 3 + bytes(8))),
+    "pack": Target(_pack, "wiseale.data.images.pack", _pack_seeds),
     "model": Target(_model, "wiseale.models.model_file", _model_seeds),
     "records": Target(_records, "wiseale.runs.directory", _record_seeds),
 }

@@ -35,4 +35,4 @@ def write_set(folder: Path, files: dict[str, bytes], *, zipped: bool = True) -> 
 
 def known_set(files: dict[str, bytes], sums: dict[str, str], mirrors: tuple[str, ...] = ()) -> KnownFiles:
     entries = tuple(KnownFile(name, len(files[name]), sums[name]) for name in NAMES)
-    return KnownFiles("mnist", "MNIST", ("mnist",), mirrors, entries, "none")
+    return KnownFiles("mnist", "MNIST", ("mnist",), mirrors, entries)

@@ -5,8 +5,8 @@ import pytest
 from tests.cli.commands import run
 
 from wiseale.data.cache import cache_entries, remove_entry
-from wiseale.data.packs.pack import open_pack
-from wiseale.data.packs.writer import pack_chunks
+from wiseale.data.images.pack import open_pack
+from wiseale.data.images.pack_writer import pack_chunks
 from wiseale.errors import DataError
 from wiseale.platform.locks import exclusive_lock
 

@@ -270,7 +270,6 @@ class Ramp:
         folders=("ramp",),
         mirrors=(),
         files=(KnownFile("ramp.npy", 100, hashlib.sha256(content).hexdigest()),),
-        licence="none",
         remote_suffix="",
     )
 

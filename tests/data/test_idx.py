@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from tests.data.idx_files import idx_bytes
 
-from wiseale.data.sets.idx import read_idx
+from wiseale.data.sets.mnist import read_idx
 from wiseale.errors import DataError
 
 X = np.random.default_rng(1).integers(0, 256, (6, 5, 4), np.uint8)

@@ -16,9 +16,9 @@ from PIL import Image
 from tests.data.image_samples import folder_of, photograph, png_claiming, spoil
 
 from wiseale.data.images.decode import Form
-from wiseale.data.images.images import list_images
-from wiseale.data.packs.image_pack import pack_images
-from wiseale.data.packs.pack import Pack
+from wiseale.data.images.folder import pack_images
+from wiseale.data.images.listing import list_images
+from wiseale.data.images.pack import Pack
 from wiseale.errors import DataError
 
 FORM = Form(size=16, crop=None, channels=3)
@@ -153,8 +153,8 @@ PACK_AND_DIE = """
 import os, signal, sys
 from pathlib import Path
 from wiseale.data.images.decode import Form
-from wiseale.data.packs.image_pack import pack_images
-from wiseale.data.images.images import list_images
+from wiseale.data.images.folder import pack_images
+from wiseale.data.images.listing import list_images
 
 folder, target, processes = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
 listing = list_images(folder)

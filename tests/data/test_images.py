@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.data.image_samples import folder_of
 
-from wiseale.data.images.images import list_images
+from wiseale.data.images.listing import list_images
 from wiseale.errors import DataError
 
 

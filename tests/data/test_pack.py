@@ -18,9 +18,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wiseale.data import load_dataset
-from wiseale.data.packs import pack as packs
-from wiseale.data.packs.pack import open_pack
-from wiseale.data.packs.writer import PackWriter, pack_chunks
+from wiseale.data.images import pack as packs
+from wiseale.data.images.pack import open_pack
+from wiseale.data.images.pack_writer import PackWriter, pack_chunks
 from wiseale.errors import ConfigError, DataError
 from wiseale.platform.json_files import sealed, unseal
 
@@ -291,8 +291,8 @@ FULL_DISK = """
 import os, shutil, sys
 from pathlib import Path
 import numpy as np
-from wiseale.data.packs.pack import open_pack
-from wiseale.data.packs.writer import pack_chunks
+from wiseale.data.images.pack import open_pack
+from wiseale.data.images.pack_writer import pack_chunks
 from wiseale.errors import DataError
 
 disk, reserve = Path(sys.argv[1]), sys.argv[2] == "reserve"

@@ -13,8 +13,7 @@ from typing import Any
 import uvicorn
 
 from wiseale.explorer.security import Address
-from wiseale.explorer.server import make_app
-from wiseale.explorer.serving import listen
+from wiseale.explorer.server import listen, make_app
 from wiseale.explorer.session import Session
 
 TOKEN = "secret-token"

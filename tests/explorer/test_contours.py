@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from wiseale.explorer.contours import RADII, SHARES, density_contours
-from wiseale.explorer.plane import Plane
+from wiseale.explorer.contours import RADII, SHARES, Plane, density_contours
 
 UNITS = Plane.of_units(0, 2, 3)
 TURNED = Plane(np.array([[0.6, 0.0, 0.8], [-0.8, 0.0, 0.6]]))

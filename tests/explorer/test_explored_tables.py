@@ -11,10 +11,9 @@ from tests.explorer.local_server import local_server
 
 from wiseale.data import load_dataset
 from wiseale.errors import DataError
-from wiseale.explorer.html import page_decoder, write_page
+from wiseale.explorer.html import page_decoder, stored_decoder, write_page
 from wiseale.explorer.manifest import manifest
 from wiseale.explorer.opening import choose_rows, open_models
-from wiseale.explorer.stored_decoder import stored_decoder
 
 SPECIES = ["Adelie", "Chinstrap", "Gentoo"]
 

@@ -10,10 +10,8 @@ import pytest
 from tests.cli.commands import run
 from tests.explorer.conftest import open_session
 
-from wiseale.explorer.assets import SCRIPT, load_assets, read_static
-from wiseale.explorer.html import page
-from wiseale.explorer.one_script import one_script
-from wiseale.explorer.stored_decoder import stored_decoder
+from wiseale.explorer.assets import SCRIPT, load_assets, one_script, read_static
+from wiseale.explorer.html import page, stored_decoder
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +36,7 @@ def test_only_the_pages_own_script_and_style_are_allowed(text):
 
 
 def test_every_module_comes_after_those_it_imports():
-    script = load_assets()[SCRIPT].text
+    script = load_assets()[SCRIPT]
     order = re.findall(r"^const module_(\w+) =", script, re.M)
     assert order[-1] == "main"
     current = ""
@@ -55,7 +53,7 @@ def test_modules_that_import_each_other_are_refused():
 
 
 def test_every_module_is_used():
-    used = set(re.findall(r"^const module_(\w+) =", load_assets()[SCRIPT].text, re.M))
+    used = set(re.findall(r"^const module_(\w+) =", load_assets()[SCRIPT], re.M))
     assert {f"{name}.js" for name in used} == {name for name in read_static() if name.endswith(".js")}
 
 

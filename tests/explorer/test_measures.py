@@ -8,19 +8,18 @@ from scipy import stats
 
 from wiseale.config import TrainConfig
 from wiseale.evaluation.record import Evaluation
-from wiseale.explorer.measures import measures_of
+from wiseale.explorer.manifest import measures_of
 from wiseale.platform.json_files import sealed
-from wiseale.runs.directory import RunDirectory
 
 ELBO = {"aevb": [-10.0, -11.5, -10.6], "wise_ale": [-9.0, -10.1, -9.9]}
 
 
 def evaluated(path, **measures):
-    """A run directory that holds these measures."""
+    """The path of a run that holds these measures."""
     path.mkdir(parents=True)
     record = Evaluation("sine", "test", 10, 0, measures, {}, {"reconstruction": list(measures)})
     (path / "evaluation.json").write_text(record.to_json())
-    return RunDirectory(path)
+    return path
 
 
 @pytest.fixture
@@ -32,7 +31,7 @@ def comparison(tmp_path):
     for name, values in ELBO.items():
         for seed, value in enumerate(values):
             evaluated(tmp_path / "runs" / name / f"seed-{seed}", elbo=value, psnr=None)
-    return lambda system, seed: RunDirectory(tmp_path / "runs" / system / f"seed-{seed}")
+    return lambda system, seed: tmp_path / "runs" / system / f"seed-{seed}"
 
 
 def test_a_difference_is_paired_by_seed_and_has_a_student_interval(comparison):
@@ -53,5 +52,5 @@ def test_seeds_of_one_system_and_runs_outside_a_comparison_have_no_difference(co
 
 
 def test_runs_that_were_not_evaluated_have_no_values(comparison, tmp_path):
-    (elbo,) = measures_of([comparison("aevb", 0), None, RunDirectory(tmp_path / "nothing")])
+    (elbo,) = measures_of([comparison("aevb", 0), None, tmp_path / "nothing"])
     assert elbo.values == (-10.0, None, None)

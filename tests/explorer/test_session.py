@@ -10,8 +10,8 @@ from wiseale import AutoEncoder
 from wiseale.data import load_dataset
 from wiseale.data.dataset import Rows
 from wiseale.errors import DataError, RunError
+from wiseale.explorer.contours import principal_plane
 from wiseale.explorer.opening import Opened, ShownRows, expand, open_models
-from wiseale.explorer.plane import principal_plane
 from wiseale.explorer.session import make_session
 
 
@@ -76,11 +76,11 @@ def test_codes_decode_to_what_the_model_gives_in_the_users_units(table_run):
 def test_principal_components_are_those_of_the_singular_value_decomposition():
     draws = np.random.default_rng(0)
     mu = (draws.normal(size=(500, 5)) * (3, 1, 0.2, 2, 0.1) + 7).astype(np.float32)
-    found = principal_plane(mu)
+    plane = principal_plane(mu)
     _, singular, rows = np.linalg.svd(mu - mu.mean(axis=0), full_matrices=False)
-    assert np.allclose(np.abs(found.plane.directions @ rows[:2].T), np.eye(2), atol=1e-4)
-    assert np.allclose(found.shares, (singular**2 / (singular**2).sum())[:2], atol=1e-4)
-    assert np.allclose(found.plane.directions @ found.plane.directions.T, np.eye(2), atol=1e-12)
+    assert np.allclose(np.abs(plane.directions @ rows[:2].T), np.eye(2), atol=1e-4)
+    assert np.allclose(plane.shares, (singular**2 / (singular**2).sum())[:2], atol=1e-4)
+    assert np.allclose(plane.directions @ plane.directions.T, np.eye(2), atol=1e-12)
 
 
 def test_colours_come_from_labels_and_columns(image_session, table_run):
@@ -97,7 +97,7 @@ def test_labels_may_be_missing_and_dates_are_a_scale():
     est = AutoEncoder(network="mlp:hidden=8", max_epochs=1, random_state=0).fit(x)
     days = np.datetime64("2024-01-01") + np.arange(60)
     labels = {"kind": np.array([None, "b", "a"] * 20, object), "day": days}
-    rows = ShownRows(Rows(x, factors=labels), np.arange(60), 60, "all rows", "X", (), circular={}, trained_on=(None,))
+    rows = ShownRows(Rows(x, factors=labels), "all rows", np.arange(60), 60, data="X")
     kind, day, *_ = make_session([Opened("one", est._codec, None)], rows).colourings
     assert kind.classes == ("a", "b")
     np.testing.assert_array_equal(kind.values[:3], [np.nan, 1, 0])

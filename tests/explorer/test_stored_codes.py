@@ -6,9 +6,8 @@ from tests.explorer.browser import opened
 from tests.explorer.local_server import local_server
 
 from wiseale.errors import DataError
-from wiseale.explorer.opening import open_models
+from wiseale.explorer.opening import open_models, shown_dataset, stored_rows
 from wiseale.explorer.session import make_session
-from wiseale.explorer.zoo_rows import shown_dataset, stored_rows
 from wiseale.models.places import locate, read_codes
 
 
@@ -39,7 +38,7 @@ def test_other_rows_under_two_models_are_refused(monkeypatch):
     models = open_models([locate("zoo:mnist-aevb"), locate("zoo:mnist-wise_ale")])
     kept = [read_codes(locate("zoo:mnist-aevb")), read_codes(locate("zoo:mnist-wise_ale"))]
     kept[1].numbers[0] += 1
-    monkeypatch.setattr("wiseale.explorer.zoo_rows.read_codes", lambda path: kept["wise_ale" in path.name])
+    monkeypatch.setattr("wiseale.explorer.opening.read_codes", lambda path: kept["wise_ale" in path.name])
     with pytest.raises(DataError, match="--data mnist"):
         stored_rows(models)
 

@@ -43,9 +43,8 @@ def explore(
         raise ConfigError("the explorer's server needs packages that are missing: pip install 'wiseale[explore]'")
 
     from wiseale.explorer import html as single_file
-    from wiseale.explorer.opening import MOST_ROWS, choose_rows, expand, open_models
+    from wiseale.explorer.opening import MOST_ROWS, choose_rows, expand, open_models, shown_dataset, stored_rows
     from wiseale.explorer.session import make_session
-    from wiseale.explorer.zoo_rows import shown_dataset, stored_rows
 
     with loading_bar() as loading:
         most = most or (MOST_ROWS if html is None else single_file.MOST_ROWS)
@@ -60,7 +59,7 @@ def explore(
         print(f"{counted(len(session.shown.rows), 'row')}, {size / 1e6:.1f} MB: {html}")
         return
 
-    from wiseale.explorer.serving import serve
+    from wiseale.explorer.server import serve
 
     def ready(url: str) -> None:
         print(f"{url}  (Ctrl-C ends it)", flush=True)

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from wiseale.data.packs.pack import FACTORS, IMAGES, MANIFEST, stamp_path
-from wiseale.data.packs.writer import JOURNAL
+from wiseale.data.images.pack import FACTORS, IMAGES, JOURNAL, MANIFEST, stamp_path
 from wiseale.platform.locks import exclusive_lock
 
 Kind = Literal["pack", "interrupted pack", "kernels", "remains"]

@@ -18,8 +18,8 @@ from wiseale.config import SettingError, from_values, parse_spec
 from wiseale.data import is_path, load_dataset
 from wiseale.data.dataset import STREAMED, Array, Dataset, Progress, RowStream, row_blocks
 from wiseale.data.images.folder import load_images, load_packed
-from wiseale.data.images.images import holds_images
-from wiseale.data.packs.pack import is_pack
+from wiseale.data.images.listing import holds_images
+from wiseale.data.images.pack import is_pack
 from wiseale.data.tables.table import TableFile
 from wiseale.errors import ConfigError, DataError
 from wiseale.spaces import Space

@@ -39,9 +39,7 @@ def explore(
     from wiseale.explorer.session import make_session
 
     rows = Rows(x, "unit" if x.dtype == np.uint8 else "values", _factors(labels, len(x)))
-    shown = ShownRows(
-        rows, np.arange(len(x)), len(x), "all rows", "X", codec.space.names, circular={}, trained_on=(None,)
-    )
+    shown = ShownRows(rows, "all rows", np.arange(len(x)), len(x), data="X", columns=codec.space.names)
     session = make_session([Opened("AutoEncoder", codec, None)], shown)
     if html is not None:
         write_page(session, html)
@@ -49,7 +47,7 @@ def explore(
     if widget:
         return explorer_widget(page(session))
 
-    from wiseale.explorer.serving import serve
+    from wiseale.explorer.server import serve
 
     def ready(url: str) -> None:
         print(f"{url}  (Ctrl-C ends it)", flush=True)

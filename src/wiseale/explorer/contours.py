@@ -1,4 +1,4 @@
-"""Contours of the aggregate posterior and of the prior in a plane, as polylines.
+"""The plane in which codes are shown, and contours of the aggregate posterior and of the prior in it, as polylines.
 
 Both are drawn as highest-density regions that enclose the same shares of probability: 39, 86 and 99 %, those inside the
 circles of radius 1, 2 and 3 of N(0, I) in two dimensions. Where the aggregate equals the prior, the lines coincide.
@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 
 from wiseale.explorer.observation import Values
-from wiseale.explorer.plane import Matrix, Plane
 
 RADII = (1.0, 2.0, 3.0)
 SHARES = tuple(1 - math.exp(-(radius**2) / 2) for radius in RADII)
@@ -26,9 +25,41 @@ _BLOCK = 200
 _MOST_GRIDS = 8
 _GROWTH = 0.12  # of a grid's width or height, on a side that a line crosses
 
-Mask = npt.NDArray[np.bool_]
+Matrix = npt.NDArray[np.float64]
 Polylines = tuple[tuple[Values, ...], ...]
 """For each of ``SHARES`` the lines around the region, each (m, 2)."""
+
+
+@dataclass(frozen=True)
+class Plane:
+    """u = A z for a code z: the rows of A (2, d_z) are orthonormal, so N(0, I) stays N(0, I) in the plane.
+
+    ``shares`` are those of the codes' variance along the principal components, where these are the axes.
+    """
+
+    directions: Matrix
+    shares: tuple[float, ...] = ()
+
+    @classmethod
+    def of_units(cls, first: int, second: int, latent_dim: int) -> Plane:
+        """The plane of two latent units."""
+        return cls(np.eye(latent_dim)[[first, second]])
+
+    @property
+    def along_units(self) -> bool:
+        """Whether A selects two units, so that posteriors stay independent along its axes."""
+        return bool(np.all((self.directions == 0) | (self.directions == 1)))
+
+
+def principal_plane(mu: Values) -> Plane:
+    """The first two principal components of codes (n, d_z); the axes pass through the origin, the prior's centre."""
+    centred = mu.astype(np.float64) - mu.mean(axis=0, dtype=np.float64)
+    variances, vectors = np.linalg.eigh(centred.T @ centred / len(mu))
+    directions = vectors[:, ::-1][:, :2].T
+    # The sign of an eigenvector is arbitrary: the largest entry is made positive.
+    directions = directions * np.sign(directions[np.arange(2), np.abs(directions).argmax(axis=1)])[:, None]
+    total = max(float(variances.sum()), 1e-30)
+    return Plane(directions, (float(variances[-1]) / total, float(variances[-2]) / total))
 
 
 @dataclass(frozen=True)
@@ -53,24 +84,18 @@ def density_contours(plane: Plane, mu: Values, sigma: Values | None) -> Polyline
     low = np.minimum(np.quantile(centres, 0.001, axis=0) - margin, -3.3)
     high = np.maximum(np.quantile(centres, 0.999, axis=0) + margin, 3.3)
     for _ in range(_MOST_GRIDS):
-        axes, step = _axes(low, high, points)
-        density = _density(axes, step, plane, centres, sigma, scott)
-        below, above = _sides_crossed(axes, density)
+        axes = np.linspace(low, high, points).T
+        density = _density(axes, (high - low) / (points - 1), plane, centres, sigma, scott)
+        level = _levels(axes, density)[-1]
+        inside = density >= (0.0 if level is None else level)
+        below, above = (np.array([inside[:, side].any(), inside[side, :].any()]) for side in (0, -1))
         if not (below.any() or above.any()):
             break
         low, high = low - below * _GROWTH * (high - low), high + above * _GROWTH * (high - low)
     return _regions(axes, density)
 
 
-def _axes(low: Matrix, high: Matrix, points: int) -> tuple[tuple[Matrix, Matrix], Matrix]:
-    """Grid along both axes from the lower left to the upper right corner, and its steps (2,)."""
-    x, y = (np.linspace(a, b, points) for a, b in zip(low, high, strict=True))
-    return (x, y), (high - low) / (points - 1)
-
-
-def _density(
-    axes: tuple[Matrix, Matrix], step: Matrix, plane: Plane, centres: Matrix, sigma: Values | None, scott: Matrix
-) -> Matrix:
+def _density(axes: Matrix, step: Matrix, plane: Plane, centres: Matrix, sigma: Values | None, scott: Matrix) -> Matrix:
     """Density (y, x) of the widened posteriors on the grid."""
     if sigma is None:
         return _independent(axes, centres, np.broadcast_to(np.maximum(step, scott), centres.shape))
@@ -81,15 +106,7 @@ def _density(
     return _correlated(axes, centres[rows], plane.directions, sigma[rows].astype(np.float64), step)
 
 
-def _sides_crossed(axes: tuple[Matrix, Matrix], density: Matrix) -> tuple[Mask, Mask]:
-    """Which lower and which upper sides of the grid, each (x, y), the outermost region crosses."""
-    level = _levels(axes, density)[-1]
-    inside = density >= (0.0 if level is None else level)
-    below, above = ([inside[:, side].any(), inside[side, :].any()] for side in (0, -1))
-    return np.array(below), np.array(above)
-
-
-def _independent(axes: tuple[Matrix, Matrix], centres: Matrix, width: Matrix) -> Matrix:
+def _independent(axes: Matrix, centres: Matrix, width: Matrix) -> Matrix:
     """Density (y, x) of posteriors that are independent along the two axes: a product of two matrices."""
     factors = []
     for grid, centre, scale in zip(axes, centres.T, width.T, strict=True):
@@ -99,9 +116,7 @@ def _independent(axes: tuple[Matrix, Matrix], centres: Matrix, width: Matrix) ->
     return density / (2 * math.pi * len(centres))
 
 
-def _correlated(
-    axes: tuple[Matrix, Matrix], centres: Matrix, directions: Matrix, sigma: Matrix, step: Matrix
-) -> Matrix:
+def _correlated(axes: Matrix, centres: Matrix, directions: Matrix, sigma: Matrix, step: Matrix) -> Matrix:
     """Density (y, x) of posteriors whose covariance in the plane is A diag(sigma²) Aᵀ."""
     grid = np.stack(np.meshgrid(*axes), axis=-1).reshape(-1, 2).astype(np.float32)
     covariance = np.einsum("id,nd,jd->nij", directions, sigma**2, directions) + np.diag(step**2)
@@ -116,17 +131,14 @@ def _correlated(
     return (density / len(centres)).astype(np.float64).reshape(len(axes[1]), len(axes[0]))
 
 
-def _regions(axes: tuple[Matrix, Matrix], density: Matrix) -> Polylines:
+def _regions(axes: Matrix, density: Matrix) -> Polylines:
     """Lines around the smallest regions that hold each share of the probability."""
-    generator = contourpy.contour_generator(*axes, density, line_type="Separate")
-    found = []
-    for level in _levels(axes, density):
-        lines: list[Matrix] = [] if level is None else generator.lines(level)  # type: ignore[assignment]
-        found.append(tuple(_thinned(line) for line in lines if len(line) > 6))
-    return tuple(found)
+    generator = contourpy.contour_generator(axes[0], axes[1], density, line_type="Separate")
+    lines = [[] if level is None else generator.lines(level) for level in _levels(axes, density)]
+    return tuple(tuple(_thinned(line) for line in of_share if len(line) > 6) for of_share in lines)  # type: ignore[arg-type]
 
 
-def _levels(axes: tuple[Matrix, Matrix], density: Matrix) -> list[float | None]:
+def _levels(axes: Matrix, density: Matrix) -> list[float | None]:
     """The density on the line around each share; None where the grid holds less than the share."""
     x, y = axes
     ordered = np.sort(density.ravel())[::-1]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -14,8 +14,8 @@ from wiseale.data.dataset import Progress
 from wiseale.errors import DataError, RunError
 from wiseale.experiments.comparison import COMPARISON, read_comparison
 from wiseale.models.inference import Codec, Codes, open_codec
-from wiseale.runs.directory import RunDirectory
-from wiseale.runs.run import Run, read_other, select
+from wiseale.models.places import ZooEntry, read_codes, read_entry
+from wiseale.runs.run import Run, Selection, read_other, select
 from wiseale.spaces import MixedSpace
 
 MOST_RUNS = 4
@@ -23,54 +23,39 @@ MOST_ROWS = 50_000
 FEWEST_UNSEEN = 300
 """With at least so many held-out rows the map shows these alone, else all rows, and a colouring tells them apart."""
 
-Indices = npt.NDArray[np.int64]
-
 
 @dataclass(frozen=True)
 class Opened:
-    """A model to explore: its name on the page, and its run directory, None where a model directory was given.
-
-    ``path`` is the model directory, where there is no run.
-    """
+    """A model to explore: its name on the page, its run, None where a model directory was given, and its path."""
 
     name: str
     codec: Codec
-    run: RunDirectory | None
+    run: Run | None
     path: Path | None = None
 
-    @property
-    def evaluated(self) -> RunDirectory | None:
-        """The directory whose ``evaluation.json`` says what was measured: the run, or a model of the zoo."""
-        return self.run or (RunDirectory(self.path) if self.path else None)
 
-
-@dataclass(frozen=True)
-class ShownRows:
-    """The rows on the map.
+@dataclass(frozen=True, kw_only=True)
+class ShownRows(Selection):
+    """The rows on the map, which are rows of a dataset.
 
     Attributes:
-        rows: as they are stored.
-        numbers: their numbers in the split, counted from 0, (n,).
-        available: how many rows the split has.
-        split: which rows these are: ``"test"``, ``"held out"`` or ``"all rows"``.
         data: the dataset's name.
         columns: names of a table's features.
         circular: period of each factor that wraps around.
-        learned_from: whether the first run was trained on a row, (n,), where rows of both kinds are shown.
         trained_on: for each run, how many of these rows it was trained on; None where that is not known.
         codes: for each run, the codes of these rows, where the rows themselves are not at hand; else empty.
     """
 
-    rows: Rows
-    numbers: Indices
-    available: int
-    split: str
     data: str
-    columns: tuple[str, ...]
-    circular: Mapping[str, float]
-    trained_on: tuple[int | None, ...]
-    learned_from: npt.NDArray[np.bool_] | None = None
+    columns: tuple[str, ...] = ()
+    circular: Mapping[str, float] = field(default_factory=dict)
+    trained_on: tuple[int | None, ...] = (None,)
     codes: tuple[Codes, ...] = ()
+
+    @property
+    def learned_from(self) -> npt.NDArray[np.bool_] | None:
+        """Whether the first run was trained on a row, (n,), where rows of both kinds are shown."""
+        return None if self.unseen is None or not self.unseen.any() else ~self.unseen
 
 
 def expand(paths: Sequence[Path]) -> list[Path]:
@@ -93,17 +78,16 @@ def expand(paths: Sequence[Path]) -> list[Path]:
 
 def open_models(paths: Sequence[Path]) -> list[Opened]:
     """Load every model; each is named by as much of the end of its path as tells it apart."""
-    opened = []
+    models = []
     for path, name in zip(paths, _names(paths), strict=True):
-        is_run = (path / "model").is_dir()
-        opened.append(Opened(name, open_codec(path), RunDirectory.open(path) if is_run else None, path))
-    shapes = {model.codec.model.x_shape for model in opened}
+        models.append(Opened(name, open_codec(path), Run.open(path) if (path / "model").is_dir() else None, path))
+    shapes = {model.codec.model.x_shape for model in models}
     if len(shapes) > 1:
         raise DataError(f"the models take rows of different shapes ({', '.join(map(str, shapes))}): explore them apart")
-    spaces = [model.codec.space for model in opened]
+    spaces = [model.codec.space for model in models]
     if len({space.meaning if isinstance(space, MixedSpace) else "" for space in spaces}) > 1:
         raise DataError("the models read their columns as different kinds or levels: explore them apart")
-    return opened
+    return models
 
 
 def choose_rows(
@@ -119,45 +103,64 @@ def choose_rows(
     """
     first = models[0]
     if first.run is not None:
-        run = Run.open(first.run.path, data)
-        dataset = run.load(data_root, progress)
+        dataset = Run(first.run.path, data).load(data_root, progress)
     elif data is not None:
         dataset = read_other(first.codec, data, root=data_root, progress=progress)
     else:
         raise DataError(f"{first.name} is a model, which does not know its data: give the rows to show with --data")
-    held_out = [Run(one.run.path).held_out_of(dataset) if one.run else None for one in models]
+    held_out = [model.run.held_out_of(dataset) if model.run else None for model in models]
     own = held_out[0]
     alone = data is None and own is not None and len(own) >= FEWEST_UNSEEN
     selection = select(dataset, "unseen" if dataset.test is not None or alone else "all rows", own, most)
-    trained_on = tuple(
-        None
-        if held is None
-        else 0
-        if selection.split == "test"
-        else int(np.isin(selection.numbers, held, invert=True).sum())
-        for held in held_out
-    )
-    names = first.codec.space.names or dataset.space.names
-    both = selection.split == "all rows" and own is not None and len(own) > 0
+    learned = 0 if selection.split == "test" else len(selection.numbers)
     return ShownRows(
-        rows=selection.rows,
-        numbers=selection.numbers,
-        available=selection.available,
-        split=selection.split,
+        **vars(selection),
         data=dataset.name,
-        columns=names,
+        columns=first.codec.space.names or dataset.space.names,
         circular=dataset.circular,
-        trained_on=trained_on,
-        learned_from=None if selection.unseen is None or not both else ~selection.unseen,
+        trained_on=tuple(
+            None if held is None else learned and learned - int(np.isin(selection.numbers, held).sum())
+            for held in held_out
+        ),
     )
+
+
+def shown_dataset(models: Sequence[Opened]) -> str | None:
+    """The generated dataset that suits models of the zoo; None where there is none, or a model is not of the zoo."""
+    entries = _zoo_entries(models)
+    return entries[0].shown or None if entries else None
+
+
+def stored_rows(models: Sequence[Opened]) -> ShownRows | None:
+    """Test rows as codes stored with models of the zoo, whose datasets are not installed; None for other models."""
+    entries = _zoo_entries(models)
+    if not entries:
+        return None
+    stored, entry = [read_codes(model.path) for model in models if model.path], entries[0]
+    first = stored[0]
+    if any(not np.array_equal(codes.numbers, first.numbers) for codes in stored):
+        raise DataError(f"the models keep codes of different rows: give the rows to show with --data {entry.dataset}")
+    placeholders = np.broadcast_to(np.float32(0), (len(first.numbers), *models[0].codec.model.x_shape))
+    return ShownRows(
+        Rows(placeholders, factors=first.labels),
+        "test",
+        first.numbers,
+        entry.available,
+        data=entry.dataset,
+        trained_on=(0,) * len(models),
+        codes=tuple(codes.codes for codes in stored),
+    )
+
+
+def _zoo_entries(models: Sequence[Opened]) -> list[ZooEntry]:
+    """What the zoo says of each model; empty unless all are of the zoo and of one dataset."""
+    entries = [entry for model in models if model.path and (entry := read_entry(model.path))]
+    return entries if len(entries) == len(models) and len({entry.dataset for entry in entries}) == 1 else []
 
 
 def _names(paths: Sequence[Path]) -> list[str]:
     whole = [path.absolute().parts for path in paths]
     if len(set(whole)) < len(whole):
         raise RunError("the same run is given twice: name each once")
-    for depth in range(1, max(map(len, whole)) + 1):
-        names = ["/".join(parts[-depth:]) for parts in whole]
-        if len(set(names)) == len(names):
-            return names
-    raise AssertionError("different paths have different names")
+    by_depth = (["/".join(parts[-depth:]) for parts in whole] for depth in range(1, max(map(len, whole)) + 1))
+    return next(names for names in by_depth if len(set(names)) == len(names))

@@ -9,16 +9,13 @@ from pathlib import Path
 import numpy as np
 
 from wiseale.data.arrays import check_numeric, observations, read_npy
-from wiseale.data.dataset import Array, RowStream
-from wiseale.data.images.decode import Form
-from wiseale.data.images.decode_pool import Job, WorkerSetup, decode_blocks
+from wiseale.data.dataset import Array
+from wiseale.data.images.decode import Block, Form, decode_blocks
 from wiseale.data.source import open_rows
 from wiseale.errors import DataError
 from wiseale.models.inference import Codec
 
 MOST_OWN_ROWS = 32
-
-_NAME = "dropped"  # the file's name here: the user's own name for it never reaches the file system
 
 
 def read_own_rows(codec: Codec, content: bytes, suffix: str) -> tuple[Array, int]:
@@ -29,7 +26,7 @@ def read_own_rows(codec: Codec, content: bytes, suffix: str) -> tuple[Array, int
     if reader is None:
         raise DataError(f"cannot read .{suffix}: drop {', '.join(sorted({f'.{name}' for name in _READERS}))}")
     with tempfile.TemporaryDirectory(prefix="wiseale-") as folder:
-        path = Path(folder) / f"{_NAME}.{suffix}"
+        path = Path(folder) / f"dropped.{suffix}"  # the user's own name for it never reaches the file system
         path.write_bytes(content)
         rows = reader(codec, path)
     if rows.shape[1:] != codec.model.x_shape:
@@ -41,21 +38,15 @@ def _table(codec: Codec, path: Path) -> Array:
     if len(codec.model.x_shape) > 1:
         raise DataError(f"the model takes rows of shape {codec.model.x_shape}: drop an .npy instead of a table")
     try:
-        return _all_rows(open_rows(str(path), space=codec.space))
+        return np.concatenate(list(open_rows(str(path), space=codec.space).blocks()))
     except DataError as named:
         if codec.space.missing:
             raise
         try:  # a row of numbers alone, without a header
-            rows = _all_rows(open_rows(f"{path}:header=false"))
+            stream = open_rows(f"{path}:header=false").require(codec.model.x_shape)
+            return np.concatenate(list(stream.blocks()))
         except DataError:
             raise named from None
-        if rows.shape[1:] != codec.model.x_shape:
-            raise named from None
-        return rows
-
-
-def _all_rows(stream: RowStream) -> Array:
-    return np.concatenate(list(stream.blocks()))
 
 
 def _array(codec: Codec, path: Path) -> Array:
@@ -66,16 +57,14 @@ def _array(codec: Codec, path: Path) -> Array:
         array = array[None, None]  # one channel left out
     if array.shape[1:] != codec.model.x_shape:
         raise DataError(f"the dropped array has the shape {array.shape}, a row of the model {codec.model.x_shape}")
-    missing = None
-    if codec.space.missing:
-        if any(column.has_levels for column in codec.space.columns):
-            raise DataError("an array cannot name the levels of this model's columns: drop a .csv with their names")
-        check_numeric(array.dtype, "the dropped array")
-        array = array.astype(np.float64)
-        missing = np.isnan(array)
-        array[missing] = 0
-    rows = observations(array, "the dropped array", channels="first", minimum_rows=1)
-    return rows if missing is None else np.where(missing, np.nan, rows)
+    if not codec.space.missing:
+        return observations(array, "the dropped array", channels="first", minimum_rows=1)
+    if any(column.has_levels for column in codec.space.columns):
+        raise DataError("an array cannot name the levels of this model's columns: drop a .csv with their names")
+    check_numeric(array.dtype, "the dropped array")
+    missing, cells = np.isnan(array), np.nan_to_num(array.astype(np.float64), posinf=np.inf, neginf=-np.inf)
+    rows = observations(cells, "the dropped array", channels="first", minimum_rows=1)
+    return np.where(missing, np.nan, rows)
 
 
 def _image(codec: Codec, path: Path) -> Array:
@@ -85,8 +74,8 @@ def _image(codec: Codec, path: Path) -> Array:
         raise DataError(f"the model takes rows of shape {shape}, not square images: drop an .npy instead")
     target = path.with_suffix(".rows")
     target.touch()
-    setup = WorkerSetup(str(path.parent), False, Form(shape[1], None, shape[0]))
-    (result,) = decode_blocks(setup, [Job(0, str(target), 0, [path.name])], 1)
+    block = Block(str(target), 0, [path.name])
+    (result,) = decode_blocks(str(path.parent), False, Form(shape[1], None, shape[0]), [block], 1)
     if result.bad or result.exit_code is not None or result.fault or result.errno is not None:
         reason = next(iter(result.bad.values()), "cannot be decoded")
         raise DataError(f"the dropped image cannot be used: {reason}")

@@ -9,10 +9,10 @@ from __future__ import annotations
 import ipaddress
 import secrets
 import socket
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -32,11 +32,6 @@ POLICY = {
 }
 
 
-def new_token() -> str:
-    """128 random bits."""
-    return secrets.token_urlsafe(16)
-
-
 @dataclass(frozen=True)
 class Address:
     """Where the server listens."""
@@ -44,46 +39,30 @@ class Address:
     host: str
     port: int
 
-    @property
-    def local(self) -> bool:
-        """Whether only this machine can reach it."""
-        return self.host == "localhost" or _is_loopback(self.host)
-
     def accepts(self, host_header: str) -> bool:
         """Whether a Host header names this server.
 
         Listening on every interface (0.0.0.0), any IP address is accepted, and this machine's name: a foreign name
         cannot be.
         """
-        host, port = _split(host_header)
-        if port != self.port:
+        host, colon, port = host_header.lower().rpartition(":")
+        if not colon or port.endswith("]"):
+            host, port = host_header.lower(), "80"
+        host = host.strip("[]")
+        if port != str(self.port):
             return False
         if host in {"localhost", self.host} or _is_loopback(host):
             return True
-        return not self.local and (_is_ip(host) or host == socket.gethostname().lower())
+        local = self.host == "localhost" or _is_loopback(self.host)  # only this machine can reach it
+        return not local and (_is_loopback(host) is not None or host == socket.gethostname().lower())
 
 
-def _split(header: str) -> tuple[str, int | None]:
-    host, colon, port = header.lower().rpartition(":")
-    if not colon or header.endswith("]"):
-        return header.lower().strip("[]"), 80
-    return host.strip("[]"), int(port) if port.isascii() and port.isdigit() and len(port) <= 5 else None
-
-
-def _is_ip(host: str) -> bool:
+def _is_loopback(host: str) -> bool | None:
+    """Whether an IP address is this machine's own; None for what is no IP address."""
     try:
-        ipaddress.ip_address(host)
+        return ipaddress.ip_address(host).is_loopback
     except ValueError:
-        return False
-    return True
-
-
-def _is_loopback(host: str) -> bool:
-    return _is_ip(host) and ipaddress.ip_address(host).is_loopback
-
-
-class TooLargeError(Exception):
-    """The body of a request is larger than allowed."""
+        return None
 
 
 class Guard:
@@ -96,8 +75,7 @@ class Guard:
         """Answer or pass on one request."""
         if scope["type"] != "http":
             return
-        headers = Headers(scope=scope)
-        refusal = self._refusal(headers, scope["path"])
+        refusal = self._refusal(Headers(scope=scope), scope["path"])
         if refusal is not None:
             status, reason = refusal
             await JSONResponse({"error": reason}, status)(scope, receive, _with_policy(send))
@@ -107,10 +85,9 @@ class Guard:
     def _refusal(self, headers: Headers, path: str) -> tuple[int, str] | None:
         if not self.address.accepts(headers.get("host", "")):
             return 403, "this server answers only under its own address"
-        origin = headers.get("origin")
-        if origin is not None and not self._own_origin(origin):
-            return 403, "this server answers only its own page"
-        if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+        scheme, _, origin = headers.get("origin", f"http://{headers['host']}").partition("://")
+        site = headers.get("sec-fetch-site", "same-origin")
+        if scheme != "http" or not self.address.accepts(origin) or site not in ("same-origin", "none"):
             return 403, "this server answers only its own page"
         given = path.split("/")[1] if path.startswith("/") else ""
         if not secrets.compare_digest(given.encode("utf-8", "replace"), self.token.encode()):
@@ -119,10 +96,6 @@ class Guard:
         if not length.isdigit() or int(length) > MOST_BODY_BYTES:
             return 413, f"at most {MOST_BODY_BYTES >> 20} MB are accepted"
         return None
-
-    def _own_origin(self, origin: str) -> bool:
-        scheme, _, host = origin.partition("://")
-        return scheme == "http" and self.address.accepts(host)
 
 
 def _bounded(receive: Receive) -> Receive:
@@ -134,18 +107,16 @@ def _bounded(receive: Receive) -> Receive:
         message = await receive()
         received += len(message.get("body", b""))
         if received > MOST_BODY_BYTES:
-            raise TooLargeError
+            raise HTTPException(413, "the body is too large")
         return message
 
     return counted
 
 
-def _with_policy(send: Send, policy: Mapping[str, str] = POLICY) -> Send:
+def _with_policy(send: Send) -> Send:
     async def send_with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":
-            headers = MutableHeaders(scope=message)
-            for name, value in policy.items():
-                headers[name] = value
+            MutableHeaders(scope=message).update(POLICY)
         await send(message)
 
     return send_with_headers

@@ -1,12 +1,16 @@
-"""The server behind the page: Starlette routes over a session."""
+"""The server behind the page: Starlette routes over a session, served by uvicorn until Ctrl-C."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
+import secrets
+import socket
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any, TypeVar
 
 import numpy as np
+import uvicorn
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -15,19 +19,57 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from wiseale.errors import WiseAleError
+from wiseale.errors import ConfigError, WiseAleError
 from wiseale.explorer.assets import load_assets
 from wiseale.explorer.manifest import contour_lines, geometry, manifest
 from wiseale.explorer.observation import Values
-from wiseale.explorer.security import Address, Guard, TooLargeError
-from wiseale.explorer.session import MOST_CODES, OwnRows, Session, ShownRun
+from wiseale.explorer.security import Address, Guard
+from wiseale.explorer.session import MOST_CODES, Session, ShownRun
+
+T = TypeVar("T")
+
+_MEDIA_TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript"}
+
+
+def serve(session: Session, host: str, port: int, ready: Callable[[str], None]) -> None:
+    """Listen on the address (port 0: a free one) and call ``ready`` with the page's URL; returns when interrupted."""
+    with listen(host, port) as listener:
+        address, token = Address(host, listener.getsockname()[1]), secrets.token_urlsafe(16)  # 128 random bits
+        settings = uvicorn.Config(
+            make_app(session, address, token),
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            ws="none",
+            lifespan="off",
+            timeout_keep_alive=30,
+        )
+        named = "127.0.0.1" if host in ("0.0.0.0", "::") else host
+        ready(f"http://{f'[{named}]' if ':' in named else named}:{address.port}/{token}/")
+        with suppress(KeyboardInterrupt):  # the way to end it
+            uvicorn.Server(settings).run(sockets=[listener])
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that listens on the address; port 0 is a free one."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # With the protocol named asyncio turns Nagle's algorithm off, which would delay every answer by 40 ms.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+        listener.listen()  # before the address is printed: who opens it at once waits instead of failing
+    except OSError as error:
+        listener.close()
+        raise ConfigError(f"cannot listen on {host}, port {port}: {error.strerror}; try another --port") from None
+    return listener
 
 
 def make_app(session: Session, address: Address, token: str) -> Starlette:
     """The application; every address begins with the token."""
     routes = _Routes(session)
     table: list[tuple[str, str, Callable[..., Any]]] = [
-        ("GET", "/", routes.page),
+        ("GET", "/", routes.asset),
         ("GET", "/session.json", routes.manifest),
         ("GET", "/geometry/{run:int}", routes.geometry),
         ("GET", "/colouring/{number:int}", routes.colouring),
@@ -41,7 +83,7 @@ def make_app(session: Session, address: Address, token: str) -> Starlette:
     return Starlette(
         routes=[Route(f"/{{token}}{path}", endpoint, methods=[method]) for method, path, endpoint in table],
         middleware=[Middleware(Guard, address=address, token=token)],
-        exception_handlers={WiseAleError: _refused, TooLargeError: _too_large, HTTPException: _http_error},
+        exception_handlers={WiseAleError: _refused, HTTPException: _http_error},
     )
 
 
@@ -57,11 +99,11 @@ class _Routes:
             if run.latent_dim > 1:
                 run.contours("0,1" if all(one.latent_dim == 2 for one in session.runs) else "pca")
 
-    async def page(self, request: Request) -> Response:
-        return self._asset("index.html")
-
     async def asset(self, request: Request) -> Response:
-        return self._asset(request.path_params["name"])
+        name = request.path_params.get("name", "index.html")
+        if name not in self._assets:
+            raise HTTPException(404)
+        return Response(self._assets[name], media_type=_MEDIA_TYPES[name.rpartition(".")[2]])
 
     async def manifest(self, request: Request) -> Response:
         return JSONResponse(self._manifest)
@@ -70,10 +112,7 @@ class _Routes:
         return _binary(geometry(self._run(request)))
 
     async def colouring(self, request: Request) -> Response:
-        number = request.path_params["number"]
-        if number >= len(self._session.colourings):
-            raise HTTPException(404)
-        return _binary(self._session.colourings[number].values.astype("<f4").tobytes())
+        return _binary(_at(self._session.colourings, request.path_params["number"]).values)
 
     async def contours(self, request: Request) -> Response:
         axes: str = request.path_params["axes"]
@@ -83,7 +122,7 @@ class _Routes:
         row = request.path_params["row"]
         if row >= len(self._session.shown.rows) or self._session.shown.codes:
             raise HTTPException(404)
-        return _binary(self._session.x(np.array([row])).astype("<f4").tobytes())
+        return _binary(self._session.x(np.array([row])))
 
     async def thumbnails(self, request: Request) -> Response:
         return _binary((await run_in_threadpool(self._session.thumbnails)).tobytes())
@@ -93,57 +132,52 @@ class _Routes:
         run = self._run(request)
         body = await request.body()
         if len(body) > 4 * MOST_CODES * run.latent_dim:
-            return JSONResponse({"error": f"at most {MOST_CODES} codes are decoded at once"}, 413)
+            raise HTTPException(413, f"at most {MOST_CODES} codes are decoded at once")
         if len(body) % (4 * run.latent_dim):
-            return JSONResponse({"error": f"codes of this model have {run.latent_dim} numbers each"}, 422)
+            raise HTTPException(422, f"codes of this model have {run.latent_dim} numbers each")
         z = np.frombuffer(body, "<f4").reshape(-1, run.latent_dim)
-        return _binary((await run_in_threadpool(run.decode, z)).astype("<f4").tobytes())
+        return _binary(await run_in_threadpool(run.decode, z))
 
     async def own_rows(self, request: Request) -> Response:
+        """Dropped rows and their posteriors."""
         run, body = self._run(request), await request.body()
         own = await run_in_threadpool(run.own_rows, body, request.path_params["suffix"])
-        return JSONResponse(own_rows_json(own))
+        codes = own.codes
+        assert codes.error is not None
+        return JSONResponse(
+            {
+                "available": own.available,
+                "x": _without_nan(own.x.reshape(len(own.x), -1)),
+                "x_hat": own.x_hat.reshape(len(own.x), -1).tolist(),
+                "mu": codes.mu.tolist(),
+                "sigma": None if codes.sigma is None else codes.sigma.tolist(),
+                "error": _without_nan(codes.error[None])[0],  # a row without an observed cell has none
+            }
+        )
 
     def _run(self, request: Request) -> ShownRun:
-        number: int = request.path_params["run"]
-        if number >= len(self._session.runs):
-            raise HTTPException(404)
-        return self._session.runs[number]
-
-    def _asset(self, name: str) -> Response:
-        if name not in self._assets:
-            raise HTTPException(404)
-        return Response(self._assets[name].text, media_type=self._assets[name].media_type)
+        return _at(self._session.runs, request.path_params["run"])
 
 
-def own_rows_json(own: OwnRows) -> dict[str, Any]:
-    """Dropped rows and their posteriors."""
-    assert own.codes.error is not None
-    return {
-        "available": own.available,
-        "x": _without_nan(own.x.reshape(len(own.x), -1)),
-        "x_hat": own.x_hat.reshape(len(own.x), -1).tolist(),
-        "mu": own.codes.mu.tolist(),
-        "sigma": None if own.codes.sigma is None else own.codes.sigma.tolist(),
-        "error": _without_nan(own.codes.error[None])[0],  # a row without an observed cell has none
-    }
+def _at(items: Sequence[T], number: int) -> T:
+    if number >= len(items):
+        raise HTTPException(404)
+    return items[number]
 
 
-def _without_nan(rows: Values) -> list[list[float | None]]:
+def _without_nan(rows: np.ndarray[Any, Any]) -> list[list[float | None]]:
     """JSON has no NaN: a missing cell is null."""
     return [[None if math.isnan(value) else value for value in row] for row in rows.tolist()]
 
 
-def _binary(content: bytes) -> Response:
-    return Response(content, media_type="application/octet-stream")
+def _binary(content: bytes | Values) -> Response:
+    """Bytes, or numbers as little-endian float32."""
+    body = content if isinstance(content, bytes) else content.astype("<f4").tobytes()
+    return Response(body, media_type="application/octet-stream")
 
 
 async def _refused(request: Request, error: Exception) -> Response:
     return JSONResponse({"error": " ".join(str(error).split())}, 422)
-
-
-async def _too_large(request: Request, error: Exception) -> Response:
-    return JSONResponse({"error": "the body is too large"}, 413)
 
 
 async def _http_error(request: Request, error: Exception) -> Response:

@@ -12,16 +12,13 @@ import numpy.typing as npt
 
 from wiseale.data.dataset import Array
 from wiseale.errors import DataError
-from wiseale.explorer.colouring import Colouring, colourings
-from wiseale.explorer.columns import ShownColumn, shown_columns
-from wiseale.explorer.contours import Contours, density_contours
-from wiseale.explorer.measures import Measure, measures_of
-from wiseale.explorer.observation import Observation, Values
+from wiseale.explorer.contours import Contours, Plane, density_contours, principal_plane
+from wiseale.explorer.observation import Colouring, Observation, Values, colourings, shown_columns
 from wiseale.explorer.opening import Opened, ShownRows
 from wiseale.explorer.own_rows import read_own_rows
-from wiseale.explorer.plane import Plane, Principal, principal_plane
 from wiseale.models.inference import Codec, Codes
 from wiseale.randomness import generator
+from wiseale.runs.run import evenly_spaced
 from wiseale.spaces import TableSpace
 from wiseale.spaces.units import as_x
 from wiseale.training.plan import torch_threads
@@ -52,7 +49,7 @@ class ShownRun:
 
     opened: Opened
     codes: Codes
-    principal: Principal | None  # None where codes have one dimension
+    principal: Plane | None  # None where codes have one dimension
     _contours: dict[str, Contours] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -65,11 +62,6 @@ class ShownRun:
     def latent_dim(self) -> int:
         """d_z."""
         return self.codec.model.latent_dim
-
-    @cached_property
-    def prior_draws(self) -> Values:
-        """Codes of the model's prior, (PRIOR_DRAWS, d_z)."""
-        return self._draw(PRIOR_DRAWS)
 
     def decode(self, z: Values) -> Values:
         """E[x|z] in the user's units for codes (n, d_z), of a table its entries; codes too far away are refused."""
@@ -90,7 +82,7 @@ class ShownRun:
     def plane(self, axes: str) -> Plane:
         """The plane named ``"pca"`` or ``"0,1"``."""
         if axes == "pca" and self.principal is not None:
-            return self.principal.plane
+            return self.principal
         units = axes.split(",")
         if len(units) != 2 or not all(u.isascii() and u.isdigit() and int(u) < self.latent_dim for u in units):
             raise DataError(f"axes are two of the {self.latent_dim} latent units, such as 0,1, or pca")
@@ -103,7 +95,7 @@ class ShownRun:
             if axes not in self._contours:
                 aggregate = density_contours(plane, self.codes.mu, self.codes.sigma)
                 own = self.codec.model.prior is not None
-                prior = density_contours(plane, self._draw(_OWN_PRIOR_DRAWS), None) if own else None
+                prior = density_contours(plane, self.draw_prior(_OWN_PRIOR_DRAWS), None) if own else None
                 self._contours[axes] = Contours(aggregate, prior)
             return self._contours[axes]
 
@@ -117,7 +109,8 @@ class ShownRun:
             raise DataError("the model's answer to these rows is not finite: are they in the units of its data?")
         return OwnRows(_in_user_units(self.codec, stored), x_hat, codes, available)
 
-    def _draw(self, n: int) -> Values:
+    def draw_prior(self, n: int = PRIOR_DRAWS) -> Values:
+        """Codes of the model's prior, (n, d_z)."""
         return self.codec.model.sample_prior(n, generator(0, "sample", 0)).cpu().numpy().astype(np.float32)
 
 
@@ -136,27 +129,19 @@ class Session:
     @cached_property
     def observation(self) -> Observation:
         """How an x is drawn; ranges are those of at most 1,000 rows."""
-        return Observation.of(self.x(self._spread(1000)), self.columns)
-
-    @cached_property
-    def columns(self) -> tuple[ShownColumn, ...]:
-        """The columns of a table."""
-        return shown_columns(self.codec.space, self.shown.columns)
+        columns = shown_columns(self.codec.space, self.shown.columns)
+        return Observation.of(self.x(evenly_spaced(len(self.shown.rows), 1000)), columns)
 
     @cached_property
     def colourings(self) -> tuple[Colouring, ...]:
         """What points can be coloured by, beside each run's reconstruction error."""
-        return colourings(self.shown, self.columns)
-
-    @cached_property
-    def measures(self) -> tuple[Measure, ...]:
-        """What `wiseale evaluate` found, side by side."""
-        return measures_of([run.opened.evaluated for run in self.runs])
+        return tuple(colourings(self.shown, self.observation.columns))
 
     @cached_property
     def thumbnail_rows(self) -> npt.NDArray[np.int64]:
         """The rows that have small pictures; none for tables, and none where only codes are stored."""
-        return self._spread(0 if self.observation.kind == "table" or self.shown.codes else THUMBNAILS)
+        none = self.observation.kind == "table" or self.shown.codes
+        return evenly_spaced(len(self.shown.rows), 0 if none else THUMBNAILS)
 
     def thumbnails(self) -> npt.NDArray[np.uint8]:
         """Small pictures of :attr:`thumbnail_rows`."""
@@ -171,10 +156,6 @@ class Session:
             return self.codec.decode(self.runs[0].codes.mu[rows]).astype(np.float32)
         return _in_user_units(self.codec, self.shown.rows.x[rows])
 
-    def _spread(self, most: int) -> npt.NDArray[np.int64]:
-        n = len(self.shown.rows)
-        return np.linspace(0, n - 1, min(n, most)).astype(np.int64)
-
 
 Progress = Callable[[int, int | None], None]
 
@@ -183,29 +164,21 @@ def make_session(models: Sequence[Opened], shown: ShownRows, progress: Progress 
     """Encode the rows under each model, unless their codes are stored."""
     runs, n = [], len(shown.rows)
     for number, model in enumerate(models):
-        if shown.codes:
-            codes = _joined([shown.codes[number]])
-            runs.append(ShownRun(model, codes, principal_plane(codes.mu) if codes.mu.shape[1] > 1 else None))
-            continue
-        parts = []
-        for block in model.codec.blocks(n):
+        parts = [shown.codes[number]] if shown.codes else []
+        for block in model.codec.blocks(0 if shown.codes else n):
             parts.append(model.codec.encode(shown.rows.x[block], error=True))
             if progress is not None:
                 progress(number * n + block.stop, len(models) * n)
-        codes = _joined(parts)
-        runs.append(ShownRun(model, codes, principal_plane(codes.mu) if codes.mu.shape[1] > 1 else None))
+        mu, sigma, error = (_joined([getattr(part, name) for part in parts]) for name in ("mu", "sigma", "error"))
+        if mu is None or not np.isfinite(mu).all():
+            raise DataError("the model's codes of these rows are not finite: are they in the units of its data?")
+        runs.append(ShownRun(model, Codes(mu, sigma, error), principal_plane(mu) if mu.shape[1] > 1 else None))
     return Session(shown, tuple(runs))
 
 
-def _joined(parts: Sequence[Codes]) -> Codes:
-    def join(values: Sequence[Array | None]) -> Values | None:
-        arrays = [value for value in values if value is not None]
-        return np.concatenate(arrays).astype(np.float32) if arrays else None
-
-    mu = join([part.mu for part in parts])
-    if mu is None or not np.isfinite(mu).all():
-        raise DataError("the model's codes of these rows are not finite: are they in the units of its data?")
-    return Codes(mu, join([part.sigma for part in parts]), join([part.error for part in parts]))
+def _joined(parts: Sequence[Array | None]) -> Values | None:
+    arrays = [part for part in parts if part is not None]
+    return np.concatenate(arrays).astype(np.float32) if arrays else None
 
 
 def _in_user_units(codec: Codec, stored: Array) -> Values:

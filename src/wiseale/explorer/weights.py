@@ -21,7 +21,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -31,7 +30,6 @@ from wiseale.likelihoods.columns import HIGHEST_LOG_RATE
 from wiseale.models.inference import Codec
 from wiseale.networks.layers import Pointwise, SameConvTranspose
 from wiseale.networks.model import Model
-from wiseale.spaces import MixedSpace
 from wiseale.spaces.columns import COUNTS
 from wiseale.spaces.units import Affine
 
@@ -45,23 +43,14 @@ class NoDescriptionError(ConfigError):
     """The decoder has a layer, or the model a likelihood, that decoder.js does not know."""
 
 
-class _Weights:
+class _Weights(list[Tensor]):
     """All weights, one behind the other."""
-
-    def __init__(self) -> None:
-        self._parts: list[Tensor] = []
-        self._length = 0
 
     def add(self, values: Tensor) -> int:
         """Append the values and return the offset of the first."""
-        offset = self._length
-        self._parts.append(values.detach().cpu().float().flatten())
-        self._length += values.numel()
+        offset = sum(part.numel() for part in self)
+        self.append(values.detach().cpu().float().flatten())
         return offset
-
-    def to_bytes(self) -> bytes:
-        """Little-endian float32."""
-        return torch.cat(self._parts).numpy().astype(np.dtype("<f4")).tobytes()
 
 
 def describe(codec: Codec) -> tuple[dict[str, Any], bytes]:
@@ -71,24 +60,24 @@ def describe(codec: Codec) -> tuple[dict[str, Any], bytes]:
         NoDescriptionError: for a layer or likelihood that decoder.js cannot run.
     """
     model, weights = codec.model, _Weights()
-    nodes = [_output(model, weights), *_mean(model), *_units(codec, weights)]
+    output = _node(model.decoder, weights)
+    if model.linear is not None:
+        output = {"kind": "sum", "branches": [output, _node(model.linear.decoder, weights)]}
+    nodes = [output, *_mean(model), *_units(codec, weights)]
     description = {
         "latent_dim": model.latent_dim,
         "x_shape": list(codec.space.output_shape),
         "decoder": {"kind": "sequence", "nodes": nodes},
     }
-    return description, weights.to_bytes()
+    return description, torch.cat(weights).numpy().astype("<f4").tobytes()
 
 
 def multiply_adds(description: dict[str, Any]) -> int:
-    """Multiplications with a weight needed to decode one code; cropped positions are counted too."""
-    return _multiply_adds(description["decoder"])
-
-
-def _multiply_adds(node: Node) -> int:
+    """Multiplications with a weight that a node, or all of a description, needs for one code, cropped ones included."""
+    node: Node = description.get("decoder", description)
     match node["kind"]:
         case "sequence" | "sum":
-            return sum(_multiply_adds(part) for part in node.get("nodes") or node["branches"])
+            return sum(multiply_adds(part) for part in node.get("nodes") or node["branches"])
         case "linear":
             return int(node["inputs"] * node["outputs"])
         case "transposed_conv":
@@ -97,24 +86,14 @@ def _multiply_adds(node: Node) -> int:
             return 0
 
 
-def _output(model: Model, weights: _Weights) -> Node:
-    """The network's output, to which a linear path, if there is one, is added."""
-    network = _node(model.decoder, weights)
-    if model.linear is None:
-        return network
-    return {"kind": "sum", "branches": [network, _node(model.linear.decoder, weights)]}
-
-
 def _node(module: nn.Module, weights: _Weights) -> Node:
     """The node of one module of a decoder, its weights appended."""
     match module:
         case nn.Sequential():
             shapes = (nn.Unflatten, nn.Flatten, nn.Identity)  # arrays are flat: a change of shape moves nothing
             return {"kind": "sequence", "nodes": [_node(m, weights) for m in module if not isinstance(m, shapes)]}
-        case nn.Linear():
-            return _linear(module.weight, module.bias, weights)
-        case Pointwise():
-            return _linear(module.weight[:, :, 0], module.bias, weights)
+        case nn.Linear() | Pointwise():
+            return _linear(module.weight.flatten(1), module.bias, weights)
         case SameConvTranspose():
             return _transposed(module, weights)
         case nn.BatchNorm1d() | nn.BatchNorm2d():
@@ -139,8 +118,6 @@ def _linear(weight: Tensor, bias: Tensor | None, weights: _Weights) -> Node:
 def _transposed(module: SameConvTranspose, weights: _Weights) -> Node:
     layer = module.convolution
     assert layer.bias is not None
-    # One filter position's outputs lie together: the innermost loop of decoder.js runs over them.
-    kernel_last = layer.weight.movedim(1, -1)
     return {
         "kind": "transposed_conv",
         "inputs": layer.in_channels,
@@ -150,21 +127,21 @@ def _transposed(module: SameConvTranspose, weights: _Weights) -> Node:
         "kernel": list(layer.kernel_size),
         "stride": layer.stride[0],
         "crop": list(module.padding),
-        "weight": weights.add(kernel_last),
+        # One filter position's outputs lie together: the innermost loop of decoder.js runs over them.
+        "weight": weights.add(layer.weight.movedim(1, -1)),
         "bias": weights.add(layer.bias),
     }
 
 
 def _batch_norm(module: nn.BatchNorm1d | nn.BatchNorm2d, weights: _Weights) -> Node:
     """(x − mean) / √(var + eps) · weight + bias, with the running statistics, as one scale and one shift."""
-    if module.running_mean is None or module.running_var is None:
-        raise NoDescriptionError("batch normalisation without running statistics cannot be run inside a page")
-    scale = (module.running_var.cpu().double() + module.eps).rsqrt()  # Apple's GPUs have no float64
-    if module.weight is not None:
-        scale = scale * module.weight.cpu().double()
-    shift = -module.running_mean.cpu().double() * scale
-    if module.bias is not None:
-        shift = shift + module.bias.cpu().double()
+    assert module.running_mean is not None
+    assert module.running_var is not None
+    variance, weight, mean, bias = (  # on the CPU: Apple's GPUs have no float64
+        values.cpu().double() for values in (module.running_var, module.weight, module.running_mean, module.bias)
+    )
+    scale = (variance + module.eps).rsqrt() * weight
+    shift = bias - mean * scale
     return {
         "kind": "scale_channels",
         "channels": module.num_features,
@@ -177,34 +154,26 @@ def _mean(model: Model) -> list[Node]:
     """E[x|z] from the decoder's output."""
     layer = model.likelihood
     if isinstance(layer, MixedOutput):
-        return [_links(layer.space)]
+        links = {"binary": "sigmoid", "category": "softmax", **dict.fromkeys(COUNTS, "exp")}
+        parts = [
+            {"link": links[column.kind], "start": start, "width": column.width}
+            for column, start in zip(layer.space.columns, layer.space.starts, strict=True)
+            if column.kind in links
+        ]
+        return [{"kind": "links", "parts": parts, "most": HIGHEST_LOG_RATE}]
     if layer.link is None:
         raise NoDescriptionError(f"the likelihood {type(layer).__name__} cannot be run inside a page")
     return [] if layer.link == "identity" else [{"kind": layer.link}]
 
 
-def _links(space: MixedSpace) -> Node:
-    """From the decoder's output to means, probabilities and rates, entry by entry."""
-    links = {"binary": "sigmoid", "category": "softmax", **dict.fromkeys(COUNTS, "exp")}
-    parts = [
-        {"link": links[column.kind], "start": start, "width": column.width}
-        for column, start in zip(space.columns, space.starts, strict=True)
-        if column.kind in links
-    ]
-    return {"kind": "links", "parts": parts, "most": HIGHEST_LOG_RATE}
-
-
 def _units(codec: Codec, weights: _Weights) -> list[Node]:
     """The inverse of the standardisation; the mean in two parts, so that a large offset is added without loss."""
-    units, shape = codec.entry_units, codec.space.output_shape
+    units = codec.entry_units
     if not isinstance(units, Affine):
         return []
-    mean, scale = (
-        values.double() if values.numel() == 1 else values.double().expand(shape)
-        for values in (units.mean, units.scale)
-    )
-    if mean.numel() != scale.numel():
-        mean, scale = mean.expand(shape), scale.expand(shape)
+    mean, scale = units.mean.double(), units.scale.double()
+    if max(mean.numel(), scale.numel()) > 1:
+        mean, scale = (values.expand(codec.space.output_shape) for values in (mean, scale))
     high = mean.float()
     return [
         {

@@ -15,8 +15,8 @@ import numpy.typing as npt
 
 from wiseale.config import Settings, setting
 from wiseale.data.dataset import Dataset, Preset, Progress, Rows
-from wiseale.data.packs.pack import Pack
-from wiseale.data.packs.writer import pack_chunks
+from wiseale.data.images.pack import Pack
+from wiseale.data.images.pack_writer import pack_chunks
 from wiseale.paper.teapot_render import render
 from wiseale.platform.folders import cache_root
 from wiseale.platform.machine import cores

@@ -1,7 +1,9 @@
-"""Decode one image file into the bytes of one row; run as a program, this file is the worker that decodes blocks.
+"""Decode image files into rows of bytes, in worker processes: run as a program, this file is the worker.
 
 It imports only the standard library and Pillow, not even this package: a worker then starts in 60 ms instead of 160.
-No image, however broken, is decoded in the user's own process.
+No image, however broken, is decoded in the user's own process. Workers are plain programs that communicate through
+pipes, not ``multiprocessing``: forking a process with threads (torch has many) is unsafe, and spawning would run the
+user's script again. When the parent dies, even by SIGKILL, its pipes close and the workers end.
 
 Every image is rotated as its EXIF orientation says, cropped to a centred square and resized with Pillow's antialiased
 bilinear filter, the one torchvision's ``Resize`` uses. Transparent pixels are blended with white.
@@ -17,10 +19,14 @@ import struct
 import sys
 import warnings
 import zlib
-from collections.abc import Sequence
-from typing import Any, BinaryIO, NamedTuple
+from collections.abc import Generator, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from PIL import Image, UnidentifiedImageError
+
+if TYPE_CHECKING:
+    import subprocess
 
 DECODER_VERSION = 1  # raise it when the same file decodes to other bytes: packs are then rebuilt
 MAX_PIXELS = 1 << 26  # 67 million, 270 MB decoded: images that declare more are refused before decoding
@@ -38,14 +44,11 @@ _EXIF_TRANSPOSE = {
 
 
 class Form(NamedTuple):
-    """The packed form of an image: a centred square of ``crop`` pixels (None: the largest), resized to ``size``.
-
-    A row is uint8 (channels, size, size); channels is 1 (grey) or 3 (RGB).
-    """
+    """A centred square of ``crop`` pixels (None: the largest) resized to ``size``: uint8 (channels, size, size)."""
 
     size: int
     crop: int | None
-    channels: int
+    channels: int  # 1 (grey) or 3 (RGB)
 
 
 class BadImageError(Exception):
@@ -112,11 +115,9 @@ def _to_resizable_mode(image: Image.Image) -> Image.Image:
         return image.convert("I").convert("F")
     if mode in ("I", "F"):
         raise BadImageError("has 32-bit pixels, which have no agreed range")
-    if mode in ("LA", "RGBA"):
-        return image
-    if "transparency" in image.info or mode in ("PA", "La", "RGBa"):
+    if mode not in ("LA", "RGBA") and ("transparency" in image.info or mode in ("PA", "La", "RGBa")):
         return image.convert("RGBA")
-    return image if mode in ("L", "RGB") else image.convert("L" if mode == "1" else "RGB")
+    return image if mode in ("L", "LA", "RGB", "RGBA") else image.convert("L" if mode == "1" else "RGB")
 
 
 def _channel_bytes(image: Image.Image, channels: int) -> bytes:
@@ -127,9 +128,7 @@ def _channel_bytes(image: Image.Image, channels: int) -> bytes:
         background = Image.new("RGB", image.size, "white")
         background.paste(image.convert("RGB"), mask=image.getchannel("A"))
         image = background
-    mode = "L" if channels == 1 else "RGB"
-    if image.mode != mode:
-        image = image.convert(mode)
+    image = image.convert("L" if channels == 1 else "RGB")
     return b"".join(band.tobytes() for band in image.split())
 
 
@@ -156,57 +155,110 @@ def read_member(archive: BinaryIO, offset: int, packed: int, size: int, crc: int
     return content
 
 
-class Worker:
-    """Decodes blocks of files and writes their rows into the packed files."""
+class Block(NamedTuple):
+    """Images to decode: the file for their rows, the byte offset there, and each image (name, or place in the zip)."""
 
-    def __init__(self, origin: str, is_zip: bool, form: Sequence[Any]) -> None:
-        self.form, self.parent, self.root = Form(*form), os.getppid(), origin
-        self.archive = open(origin, "rb") if is_zip else None  # noqa: SIM115 - open as long as the process lives
-        self.target: BinaryIO | None = None
-        self.row_bytes = self.form.channels * self.form.size**2
+    target: str
+    offset: int
+    places: list[str | tuple[int, ...]]
 
-    def block(self, target: str, offset: int, places: Sequence[Any]) -> dict[str, Any]:
-        """Decode ``places`` (file names, or locations in the zip) and write their rows to ``target`` at ``offset``.
 
-        A bad image becomes a row of zeros, and its reason is returned under its index in the block.
-        """
-        rows, bad = bytearray(), {}
-        for index, place in enumerate(places):
-            try:
-                rows += self._row(place)
-            except BadImageError as error:
-                rows += bytes(self.row_bytes)
-                bad[index] = str(error)
-        if os.getppid() != self.parent:
-            raise SystemExit  # the parent was killed: a process that resumes the packing may be writing this file now
-        file = self._opened(target)
-        file.seek(offset)
-        file.write(rows)
-        file.flush()
-        return {"crc": zlib.crc32(rows), "bad": bad}
+class BlockResult(NamedTuple):
+    """CRC of a block's rows, and index → reason for bad images; or why decoding failed.
 
-    def _opened(self, target: str) -> BinaryIO:
-        """The file to write to; it stays open until a block goes to another."""
-        if self.target is None or self.target.name != target:
-            if self.target is not None:
-                self.target.close()
-            self.target = open(target, "r+b")  # noqa: SIM115 - until the next target
-        return self.target
+    A worker reports ``errno`` and ``problem`` if it cannot write, ``fault`` (a traceback) for an error in our code;
+    ``exit_code`` is set if the worker died.
+    """
 
-    def _row(self, place: Any) -> bytes:
-        if self.archive is not None:
-            return decode(io.BytesIO(read_member(self.archive, *place)), self.form)
-        return decode(os.path.join(self.root, place), self.form)
+    crc: int = 0
+    bad: dict[str, str] = {}  # noqa: RUF012 - never written to
+    errno: int | None = None
+    problem: str = ""
+    fault: str = ""
+    exit_code: int | None = None
+
+
+def decode_blocks(
+    origin: str, is_zip: bool, form: Form, blocks: Sequence[Block], processes: int
+) -> Generator[BlockResult, None, None]:
+    """Decode blocks of images of a folder or zip and yield their results in order; closing stops the workers."""
+    from concurrent.futures import ThreadPoolExecutor  # not at the top: workers do not need it
+    from queue import SimpleQueue
+
+    workers = [_start_worker(origin, is_zip, form) for _ in range(processes)]
+    idle: SimpleQueue[subprocess.Popen[str]] = SimpleQueue()
+    for worker in workers:
+        idle.put(worker)
+
+    def result_of(block: Block) -> BlockResult:
+        worker = idle.get()
+        try:
+            return _exchange(worker, block)
+        finally:
+            idle.put(worker)
+
+    pool = ThreadPoolExecutor(processes)
+    try:
+        yield from pool.map(result_of, blocks)
+    finally:
+        for worker in workers:
+            worker.kill()
+        pool.shutdown(cancel_futures=True)
+        for worker in workers:
+            with suppress(BrokenPipeError), worker:  # leaving the context waits for the worker and closes its pipes
+                pass
+
+
+def _start_worker(origin: str, is_zip: bool, form: Form) -> subprocess.Popen[str]:
+    import subprocess
+
+    worker = subprocess.Popen(
+        [sys.executable, "-P", __file__],  # -P: do not import modules from the folder of this file
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,  # image libraries print their own warnings there
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        text=True,
+    )
+    with suppress(BrokenPipeError):
+        _send(worker, (origin, is_zip, form))
+    return worker
+
+
+def _exchange(worker: subprocess.Popen[str], block: Block) -> BlockResult:
+    """Send a block to a worker and wait for its answer."""
+    reply = ""
+    with suppress(BrokenPipeError):
+        _send(worker, block)
+        assert worker.stdout is not None
+        reply = worker.stdout.readline()
+    return BlockResult(**json.loads(reply)) if reply else BlockResult(exit_code=worker.wait())
+
+
+def _send(worker: subprocess.Popen[str], values: object) -> None:
+    assert worker.stdin is not None
+    worker.stdin.write(json.dumps(values) + "\n")
+    worker.stdin.flush()
 
 
 def main() -> None:
-    """Read one block per line of JSON and answer each with one line; the first line holds the worker's settings."""
+    """Answer each block, one line of JSON, with one line; the first line says where the images are and their form."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # on Ctrl-C the parent stops its workers
     warnings.simplefilter("ignore")
-    worker = Worker(**json.loads(sys.stdin.readline()))
+    parent = os.getppid()
+    origin, is_zip, form = json.loads(sys.stdin.readline())
+    archive = open(origin, "rb") if is_zip else None  # noqa: SIM115 - open as long as the process lives
     for line in sys.stdin:
+        answer: dict[str, Any]
         try:
-            answer = worker.block(**json.loads(line))
+            target, offset, places = json.loads(line)
+            rows, bad = _decode_block(origin, archive, Form(*form), places)
+            if os.getppid() != parent:
+                break  # the parent was killed: a process that resumes the packing may be writing this file now
+            with open(target, "r+b") as file:
+                file.seek(offset)
+                file.write(rows)
+            answer = {"crc": zlib.crc32(rows), "bad": bad}
         except OSError as error:
             answer = {"errno": error.errno, "problem": error.strerror}
         except Exception:
@@ -214,6 +266,21 @@ def main() -> None:
 
             answer = {"fault": traceback.format_exc()}
         print(json.dumps(answer), flush=True)
+
+
+def _decode_block(
+    origin: str, archive: BinaryIO | None, form: Form, places: Sequence[Any]
+) -> tuple[bytearray, dict[int, str]]:
+    """The rows of some images; a bad image becomes a row of zeros, with its reason under its index in the block."""
+    rows, bad = bytearray(), {}
+    for index, place in enumerate(places):
+        try:
+            image = io.BytesIO(read_member(archive, *place)) if archive else os.path.join(origin, place)
+            rows += decode(image, form)
+        except BadImageError as error:
+            rows += bytes(form.channels * form.size**2)
+            bad[index] = str(error)
+    return rows, bad
 
 
 if __name__ == "__main__":

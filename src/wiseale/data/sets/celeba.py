@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from wiseale.config import setting, spec_of
 from wiseale.data.dataset import Array, Dataset, Preset, Progress, Rows
-from wiseale.data.images.decode import DECODER_VERSION
 from wiseale.data.images.folder import ImageSettings
-from wiseale.data.images.images import Entry, Listing, list_images, printable
-from wiseale.data.packs.image_pack import cached_path, pack_images
+from wiseale.data.images.listing import Entry, Listing, list_images, printable
 from wiseale.errors import DataError
 from wiseale.spaces import ImagesSpace
-
-T = TypeVar("T")
 
 _TRAIN, _TEST = 0, 2
 _IMAGES = ("img_align_celeba", "img_align_celeba.zip")
@@ -61,29 +56,31 @@ class Celeba(ImageSettings):
         order = np.argsort(partition, kind="stable")  # each split becomes one slice of the pack
         listing = Listing(listing.origin, tuple(listing.entries[row] for row in order), listing.is_zip)
         stamps = [table and (table.name, table.stat().st_size, table.stat().st_mtime_ns) for table in tables]
-        pack = pack_images(
-            cached_path(listing, self.form, "celeba"),
+        pack = self.pack(
             listing,
-            self.form,
             lambda: {"partition": partition[order]} | _attributes(tables[1], listing.entries),
-            source=listing.fingerprint(DECODER_VERSION, self.form, *stamps),
-            skip_bad=self.skip_bad,
-            progress=progress,
+            progress,
+            use="celeba",
+            stamps=stamps,
         )
         factors = dict(pack.factors)
-        train, test = _splits(factors.pop("partition"), official=tables[0] is not None)
-        x = pack.x
-        if len(x[train]) < 2 or len(x[test]) < 1:
-            raise DataError(f"{listing.origin} leaves {len(x[train])} images to train on and {len(x[test])} to test on")
+        x, parts = pack.x, factors.pop("partition")
+        first, last = (np.searchsorted(parts, [_TRAIN + 1, _TEST])) if tables[0] else (len(x) - len(x) // 10,) * 2
+        train, test = (
+            Rows(x[rows], "unit", {name: values[rows] for name, values in factors.items()})
+            for rows in (slice(0, int(first)), slice(int(last), len(x)))
+        )
+        if len(train) < 2 or len(test) < 1:
+            raise DataError(f"{listing.origin} leaves {len(train)} images to train on and {len(test)} to test on")
         return Dataset(
             name="celeba" if self == Celeba() else spec_of("dataset", self),
-            train=Rows(x[train], "unit", {name: values[train] for name, values in factors.items()}),
-            test=Rows(x[test], "unit", {name: values[test] for name, values in factors.items()}),
+            train=train,
+            test=test,
             preset=Preset(
                 network="paper_celeba" if x.shape[1:] == (3, 64, 64) else "conv2d:start=none",
                 likelihood="gaussian",
                 latent_dim=64,
-                batch_size=min(256, len(x[train])),
+                batch_size=min(256, len(train)),
                 max_epochs=50,
                 lr=3e-4,
                 lr_schedule="step:epochs=30,factor=0.5",
@@ -99,58 +96,54 @@ def _find(root: Path, names: Iterable[str]) -> Path | None:
     return next((path for path in paths if path.exists()), None)
 
 
-def _splits(partition: Array, official: bool) -> tuple[slice, slice]:
-    """Training and test rows; the pack is sorted by partition."""
-    n = len(partition)
-    if not official:
-        return slice(0, n - n // 10), slice(n - n // 10, n)
-    return slice(0, int(np.searchsorted(partition, _TRAIN + 1))), slice(int(np.searchsorted(partition, _TEST)), n)
-
-
 def _partition(table: Path | None, entries: Sequence[Entry]) -> npt.NDArray[np.int8]:
     """The official split of each image, (n,): 0 train, 1 validation, 2 test; all 0 without a partition file."""
     if table is None:
         return np.zeros(len(entries), np.int8)
-    split_of = {}
-    for number, words in _read_lines(table):
-        if len(words) == 2 and words[1] in ("0", "1", "2"):
-            split_of[words[0]] = int(words[1])
-        elif number > 1:
-            raise DataError(f"{table}, line {number}: expected an image name and 0, 1 or 2")
-    return np.array(_look_up(split_of, table, entries), np.int8)
+    lines = _read_lines(table)
+    header = len(lines[0][1]) != 2 or lines[0][1][1] not in ("0", "1", "2") if lines else False
+    return _cells(table, lines[header:], entries, 1, {"0": 0, "1": 1, "2": 2}, "0, 1 or 2")[:, 0]
 
 
 def _attributes(table: Path | None, entries: Sequence[Entry]) -> dict[str, Array]:
     """The attributes by name, each (n,), 0 or 1."""
     if table is None:
         return {}
-    names: list[str] = []
-    marks_of = {}
-    for number, words in _read_lines(table):
-        if not names:
-            names = words[words[0] == "image_id" :] if len(words) > 1 else []  # the .txt file begins with a line count
-        elif len(words) == len(names) + 1 and set(words[1:]) <= {"-1", "0", "1"}:
-            marks_of[words[0]] = bytes(word == "1" for word in words[1:])
-        else:
-            raise DataError(f"{table}, line {number}: expected an image name and {len(names)} marks, each 1 or -1")
-    marks = np.frombuffer(b"".join(_look_up(marks_of, table, entries)), np.int8).reshape(len(entries), -1)
+    lines = _read_lines(table)
+    if lines and len(lines[0][1]) == 1:
+        lines = lines[1:]  # the .txt file begins with a line count
+    names = lines[0][1][lines[0][1][0] == "image_id" :] if lines else []
+    value_of, expected = {"-1": 0, "0": 0, "1": 1}, f"{len(names)} marks, each 1 or -1"
+    marks = _cells(table, lines[1:], entries, len(names), value_of, expected)
     return {name: marks[:, column] for column, name in enumerate(names)}
 
 
-def _read_lines(table: Path) -> Iterator[tuple[int, list[str]]]:
+def _read_lines(table: Path) -> list[tuple[int, list[str]]]:
     """Line number and words of each line that is not empty; separated by blanks, or by commas as on Kaggle."""
     try:
-        with table.open(encoding="utf-8-sig") as file:
-            for number, line in enumerate(file, 1):
-                if words := line.replace(",", " ").split():
-                    yield number, words
+        text = table.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"cannot read {table}: {getattr(error, 'strerror', None) or 'not UTF-8 text'}") from None
+    numbered = enumerate(text.replace(",", " ").split("\n"), 1)
+    return [(number, words) for number, line in numbered if (words := line.split())]
 
 
-def _look_up(cells: Mapping[str, T], table: Path, entries: Sequence[Entry]) -> list[T]:
+def _cells(
+    table: Path,
+    lines: Iterable[tuple[int, list[str]]],
+    entries: Sequence[Entry],
+    width: int,
+    value_of: Mapping[str, int],
+    expected: str,
+) -> npt.NDArray[np.int8]:
+    """The values in each image's line, (n, width), in the order of the entries."""
+    cells_of = {}
+    for number, (name, *words) in lines:
+        if len(words) != width or not value_of.keys() >= set(words):
+            raise DataError(f"{table}, line {number}: expected an image name and {expected}")
+        cells_of[name] = bytes(value_of[word] for word in words)
     names = [entry.name.rpartition("/")[2] for entry in entries]
-    if missing := [name for name in names if name not in cells]:
+    if missing := [name for name in names if name not in cells_of]:
         more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
         raise DataError(f"{table} has no line for {printable(missing[0])}{more}: get the complete file, or remove it")
-    return [cells[name] for name in names]
+    return np.frombuffer(b"".join(cells_of[name] for name in names), np.int8).reshape(len(entries), width)

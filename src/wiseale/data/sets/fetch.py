@@ -8,12 +8,12 @@ import gzip
 import hashlib
 import http.client
 import os
-import re
 import urllib.error
 import urllib.request
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO, cast
 
@@ -44,13 +44,10 @@ class KnownFiles:
     """The files of a dataset. A dataset class that declares ``files: ClassVar[KnownFiles]`` can be fetched.
 
     Attributes:
-        name: of the dataset, as registered.
-        title: of the dataset, as people write it.
+        name: of the dataset, as registered; ``title`` is what people write.
         folders: where the files may be under the data root; they are fetched into the first.
-        mirrors: base addresses; ``mirror + file.name + remote_suffix`` is downloaded.
+        mirrors: base addresses; ``mirror + file.name + remote_suffix`` is downloaded, gzip-compressed or not.
         files: in the order the dataset reads them.
-        licence: of the data.
-        remote_suffix: what the mirrors append to a file's name; the content may be gzip-compressed or not.
     """
 
     name: str
@@ -58,7 +55,6 @@ class KnownFiles:
     folders: tuple[str, ...]
     mirrors: tuple[str, ...]
     files: tuple[KnownFile, ...]
-    licence: str
     remote_suffix: str = ".gz"
 
 
@@ -80,14 +76,6 @@ def open_content(path: Path) -> IO[bytes]:
     with path.open("rb") as file:
         zipped = file.read(2) == b"\x1f\x8b"
     return cast("IO[bytes]", gzip.open(path)) if zipped else path.open("rb")
-
-
-class _WrongContentError(Exception):
-    """A file's size or checksum is not the known one; the message says how."""
-
-
-class _DownloadError(Exception):
-    """A URL did not deliver the file; the message gives the reason in a few words."""
 
 
 def fetch(
@@ -131,10 +119,18 @@ def fetch(
     return paths
 
 
+class _WrongContentError(Exception):
+    """A file's size or checksum is not the known one; the message says how."""
+
+
+class _DownloadError(Exception):
+    """A URL did not deliver the file; the message gives the reason in a few words."""
+
+
 def _files_of(name: str) -> KnownFiles:
     """The files that a registered dataset declares."""
-    files = {known: getattr(registry.lookup("dataset", known), "files", None) for known in registry.names("dataset")}
-    fetchable = {known: declared for known, declared in files.items() if isinstance(declared, KnownFiles)}
+    declared = {known: getattr(registry.lookup("dataset", known), "files", None) for known in registry.names("dataset")}
+    fetchable = {known: files for known, files in declared.items() if isinstance(files, KnownFiles)}
     if name not in fetchable:
         near = registry.did_you_mean(name, fetchable)
         raise ConfigError(f"cannot fetch {name!r}{near} (known: {', '.join(fetchable)})")
@@ -145,23 +141,48 @@ def _intact(known: KnownFiles, file: KnownFile, data_root: Path) -> Path | None:
     """The file that loading would use, if its size and checksum are the known ones."""
     with contextlib.suppress(DataError, _WrongContentError):
         path = find_file(known, file, data_root)
-        _check(path, file, None)
+        _check(path, file)
         return path
     return None
 
 
 def _copy(known: KnownFiles, file: KnownFile, source: Path, folder: Path) -> Path:
     places = (source, source / "data", source / "raw", *(source / name for name in known.folders))
-    dotted = file.name.replace("-idx", ".idx")  # the spelling in some archives of IDX files
-    for place in places:
-        for name in (file.name, dotted):
-            for path in (place / name, place / f"{name}.gz"):
-                if path.is_file():
-                    try:
-                        return _install(path, file, folder)
-                    except _WrongContentError as error:
-                        raise DataError(f"{path} is not the {known.title} file of that name: {error}") from None
+    names = (file.name, file.name.replace("-idx", ".idx"))  # the spelling in some archives of IDX files
+    for path in (place / f"{name}{end}" for place in places for name in names for end in ("", ".gz")):
+        if path.is_file():
+            try:
+                return _install(path, file, folder)
+            except _WrongContentError as error:
+                raise DataError(f"{path} is not the {known.title} file of that name: {error}") from None
     raise DataError(f"{source} holds no {file.name} (or {file.name}.gz): --from needs the files of {known.title}")
+
+
+def _install(path: Path, file: KnownFile, folder: Path) -> Path:
+    """Decompress into a temporary file and rename it, so that a file of this name is always complete."""
+    target = folder / file.name
+    with replacing(target) as temporary, temporary.open("wb") as copy:
+        _check(path, file, copy.write)
+    return target
+
+
+def _check(path: Path, file: KnownFile, write: Callable[[bytes], object] = len) -> None:
+    """Read the decompressed content, pass it to ``write``, and refuse it unless size and SHA-256 are the known ones."""
+    digest, size = hashlib.sha256(), 0
+    try:
+        with open_content(path) as content:
+            while piece := content.read(_CHUNK):
+                size += len(piece)
+                if size > file.size:
+                    raise _WrongContentError(f"it has more than {file.size} bytes")
+                digest.update(piece)
+                write(piece)
+    except (zlib.error, gzip.BadGzipFile, EOFError):
+        raise _WrongContentError("it is damaged or cut short") from None
+    if size < file.size:
+        raise _WrongContentError(f"it has {size} bytes, not {file.size}")
+    if digest.hexdigest() != file.sha256:
+        raise _WrongContentError(f"checksum mismatch, SHA-256 of the content is {digest.hexdigest()[:12]}…")
 
 
 def _download(
@@ -174,18 +195,19 @@ def _download(
     for mirror in mirrors:
         for continued in (part.exists(), False):  # again from the start, if the first part came from another mirror
             try:
-                _download_from(f"{mirror}{remote}", part, most, lambda n, of: progress(file.name, n, of), timeout)
+                for _ in range(_ATTEMPTS):
+                    if _receive(f"{mirror}{remote}", part, most, partial(progress, file.name), timeout):
+                        break
+                else:
+                    raise _DownloadError("the connection keeps breaking off")
                 path = _install(part, file, folder)
                 part.unlink()
                 return path
-            except _DownloadError as error:
-                if part.exists() and part.stat().st_size == 0:
-                    part.unlink()
-                failures.append(f"{mirror} ({error})")
-                break
-            except _WrongContentError as error:
-                part.unlink()
-                if not continued:
+            except (_DownloadError, _WrongContentError) as error:
+                wrong = isinstance(error, _WrongContentError)
+                if wrong or _size(part) == 0:
+                    part.unlink(missing_ok=True)
+                if not (wrong and continued):
                     failures.append(f"{mirror} ({error})")
                     break
     raise DataError(
@@ -194,104 +216,45 @@ def _download(
     )
 
 
-def _install(path: Path, file: KnownFile, folder: Path) -> Path:
-    """Decompress into a temporary file and rename it, so that a file of this name is always complete."""
-    target = folder / file.name
-    with replacing(target) as temporary, temporary.open("wb") as copy:
-        _check(path, file, copy.write)
-    return target
-
-
-def _check(path: Path, file: KnownFile, write: Callable[[bytes], object] | None) -> None:
-    """Read the decompressed content, pass it to ``write``, and refuse it unless size and SHA-256 are the known ones."""
-    digest, size = hashlib.sha256(), 0
+def _receive(url: str, part: Path, max_bytes: int, report: Callable[[int, int | None], None], timeout: float) -> bool:
+    """Append the bytes that ``part`` lacks; False if the connection broke after some of them."""
+    before = have = _size(part)
+    headers = {"User-Agent": "wiseale", "Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if have else {})
     try:
-        with open_content(path) as content:
-            while piece := content.read(_CHUNK):
-                size += len(piece)
-                if size > file.size:
-                    raise _WrongContentError(f"it has more than {file.size} bytes")
-                digest.update(piece)
-                if write is not None:
-                    write(piece)
-    except (zlib.error, gzip.BadGzipFile, EOFError):
-        raise _WrongContentError("it is damaged or cut short") from None
-    if size < file.size:
-        raise _WrongContentError(f"it has {size} bytes, not {file.size}")
-    if digest.hexdigest() != file.sha256:
-        raise _WrongContentError(f"checksum mismatch, SHA-256 of the content is {digest.hexdigest()[:12]}…")
-
-
-def _download_from(
-    url: str, part: Path, max_bytes: int, report: Callable[[int, int | None], None], timeout: float
-) -> None:
-    """Download ``url`` into ``part``, after the bytes it already holds if the server supports ranges.
-
-    ``report`` is called with the bytes on disk and, where the server sends it, their total.
-    """
-    for _ in range(_ATTEMPTS):
-        before = _size(part)
-        try:
-            if _download_rest(url, part, max_bytes, report, timeout):
-                return
-        except urllib.error.HTTPError as error:
-            with error:
-                raise _DownloadError(f"HTTP {error.code} {error.reason}") from None
-        except (OSError, http.client.HTTPException) as error:
-            if _is_disk_error(error):
-                raise
-            if _size(part) <= before:  # no progress: do not retry
-                raise _DownloadError(_reason(error)) from None
-    raise _DownloadError("the connection keeps breaking off")
-
-
-def _download_rest(
-    url: str, part: Path, max_bytes: int, report: Callable[[int, int | None], None], timeout: float
-) -> bool:
-    """Request the missing bytes; False if the connection broke before the end."""
-    have = _size(part)
-    headers = {"User-Agent": "wiseale", "Accept-Encoding": "identity"}
-    if have:
-        headers["Range"] = f"bytes={have}-"
-    try:
-        response = urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=timeout)
-    except urllib.error.HTTPError as error:
-        if error.code == 416 and have:  # the file ends here: it is complete, or the checksum will show it is another
-            error.close()
-            return True
-        raise
-    with response, part.open("ab") as file:
-        if have and not _resumes_at(response, have):
-            file.truncate(0)
-            have = 0
-        length = response.headers.get("Content-Length", "")
-        total = have + int(length) if length.isdigit() else None
-        if total is not None and total > max_bytes:
-            raise _DownloadError(f"sends {total} bytes, more than the file can have")
-        while piece := response.read(_RECEIVED_CHUNK):
-            file.write(piece)
-            have += len(piece)
-            if have > max_bytes:
+        request = urllib.request.Request(url, headers=headers)
+        with urllib.request.urlopen(request, timeout=timeout) as response, part.open("ab") as file:
+            if not (response.status == 206 and response.headers.get("Content-Range", "").startswith(f"bytes {have}-")):
                 file.truncate(0)
-                raise _DownloadError("sends more bytes than the file can have")
-            report(have, total)
-        file.flush()
-        os.fsync(file.fileno())
-    return total is None or have >= total
+                have = 0
+            length = response.headers.get("Content-Length", "")
+            total = have + int(length) if length.isdigit() else None
+            if total is not None and total > max_bytes:
+                raise _DownloadError(f"sends {total} bytes, more than the file can have")
+            while piece := response.read(_RECEIVED_CHUNK):
+                file.write(piece)
+                have += len(piece)
+                if have > max_bytes:
+                    file.truncate(0)
+                    raise _DownloadError("sends more bytes than the file can have")
+                report(have, total)
+            file.flush()
+            os.fsync(file.fileno())
+        return total is None or have >= total
+    except urllib.error.HTTPError as error:
+        with error:
+            if error.code == 416 and before:  # complete, or the checksum will show that it is another file
+                return True
+            raise _DownloadError(f"HTTP {error.code} {error.reason}") from None
+    except (OSError, http.client.HTTPException) as error:
+        if isinstance(error, OSError) and (error.filename is not None or error.errno in _DISK_FULL):
+            raise  # of the disk, not of the network: only errors of local files carry a file name
+        if _size(part) > before:
+            return False
+        raise _DownloadError(_reason(error)) from None
 
 
 def _size(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
-
-
-def _resumes_at(response: http.client.HTTPResponse, have: int) -> bool:
-    begins = re.match(r"bytes (\d+)-", response.headers.get("Content-Range", ""))
-    return response.status == 206 and begins is not None and int(begins[1]) == have
-
-
-def _is_disk_error(error: Exception) -> bool:
-    """Whether the disk failed, not the network: only errors of local files carry a file name."""
-    return isinstance(error, OSError) and (error.filename is not None or error.errno in _DISK_FULL)
 
 
 def _reason(error: Exception) -> str:

@@ -2,23 +2,43 @@
 
 from __future__ import annotations
 
+import gzip
+import math
+import os
+import struct
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import IO, ClassVar, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from wiseale.config import Settings, setting
 from wiseale.data.dataset import Dataset, Preset, Progress, Rows, fingerprint
-from wiseale.data.sets.fetch import KnownFile, KnownFiles, find_file
-from wiseale.data.sets.idx import read_idx
+from wiseale.data.sets.fetch import KnownFile, KnownFiles, find_file, open_content
 from wiseale.errors import DataError
 from wiseale.spaces import ImagesSpace, Reading
 
 _READINGS: dict[str, Reading] = {"false": "unit", "threshold": "threshold", "dynamic": "dynamic"}
 _PIXELS = (28, 28)
+_UNSIGNED_BYTE = 0x08
+_MAX_BYTES = 1 << 31  # far above any IDX dataset, and small enough to allocate
+_MAX_GZIP_RATIO = 1032  # the most that deflate compresses: a header is checked against it before memory is allocated
 
-MNIST = KnownFiles(
+_FILES = (
+    ("train-images-idx3-ubyte", 47_040_016),
+    ("train-labels-idx1-ubyte", 60_008),
+    ("t10k-images-idx3-ubyte", 7_840_016),
+    ("t10k-labels-idx1-ubyte", 10_008),
+)
+
+
+def _idx_files(*sums: str) -> tuple[KnownFile, ...]:
+    return tuple(KnownFile(name, size, sha256) for (name, size), sha256 in zip(_FILES, sums, strict=True))
+
+
+MNIST = KnownFiles(  # CC BY-SA 3.0, Yann LeCun, Corinna Cortes
     name="mnist",
     title="MNIST",
     folders=("mnist",),
@@ -27,22 +47,15 @@ MNIST = KnownFiles(
         "https://storage.googleapis.com/cvdf-datasets/mnist/",
         "http://yann.lecun.com/exdb/mnist/",
     ),
-    files=(
-        KnownFile(
-            "train-images-idx3-ubyte", 47_040_016, "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db"
-        ),
-        KnownFile(
-            "train-labels-idx1-ubyte", 60_008, "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5"
-        ),
-        KnownFile(
-            "t10k-images-idx3-ubyte", 7_840_016, "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7"
-        ),
-        KnownFile("t10k-labels-idx1-ubyte", 10_008, "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2"),
+    files=_idx_files(
+        "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
+        "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
+        "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
+        "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
     ),
-    licence="CC BY-SA 3.0 (Yann LeCun, Corinna Cortes)",
 )
 
-FASHION_MNIST = KnownFiles(
+FASHION_MNIST = KnownFiles(  # MIT, Zalando SE
     name="fashion_mnist",
     title="Fashion-MNIST",
     folders=("fashion_mnist", "fashion-mnist"),
@@ -51,19 +64,12 @@ FASHION_MNIST = KnownFiles(
         "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
         "https://storage.googleapis.com/cvdf-datasets/fashion-mnist/",
     ),
-    files=(
-        KnownFile(
-            "train-images-idx3-ubyte", 47_040_016, "c59f468a2f672dc815687fe0f83887768d799fd8a3f3276145d20f83aa44d888"
-        ),
-        KnownFile(
-            "train-labels-idx1-ubyte", 60_008, "bad3541b69d912435c50bb6ba87bec294ff4f6a2e1246121d8633921760443d9"
-        ),
-        KnownFile(
-            "t10k-images-idx3-ubyte", 7_840_016, "5b4141f0afbad91edebe8549f8fcffe087ea10ca49f1dbef5c9a5cd8815ce37b"
-        ),
-        KnownFile("t10k-labels-idx1-ubyte", 10_008, "0402a96d92fd2663957122ceb108a494c5af83dab82d92729df917d7dec38c34"),
+    files=_idx_files(
+        "c59f468a2f672dc815687fe0f83887768d799fd8a3f3276145d20f83aa44d888",
+        "bad3541b69d912435c50bb6ba87bec294ff4f6a2e1246121d8633921760443d9",
+        "5b4141f0afbad91edebe8549f8fcffe087ea10ca49f1dbef5c9a5cd8815ce37b",
+        "0402a96d92fd2663957122ceb108a494c5af83dab82d92729df917d7dec38c34",
     ),
-    licence="MIT (Zalando SE)",
 )
 
 
@@ -132,3 +138,43 @@ def _rows(images: Path, labels: Path, reading: Reading, n: int | None) -> Rows:
     if n is not None and n > len(x):
         raise DataError(f"n={n} is more than the {len(x)} training images there are")
     return Rows(x[:n, None], reading, {"label": label[:n].astype(np.int64)})
+
+
+def read_idx(path: Path, axes: int) -> npt.NDArray[np.uint8]:
+    """Read the array of unsigned bytes in an IDX file, which must have the given number of axes."""
+    try:
+        with open_content(path) as file:
+            shape = _read_header(file, path, axes)
+            content = bytearray(math.prod(shape))
+            read = file.readinto(content)  # type: ignore[attr-defined]
+            goes_on = file.read(1) != b""
+    except (zlib.error, gzip.BadGzipFile, EOFError):
+        raise DataError(f"{path} is damaged or cut short: fetch it again") from None
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror}") from None
+    if read < len(content):
+        raise DataError(f"{path} is damaged or cut short: fetch it again")
+    if goes_on:
+        raise DataError(f"{path} goes on after its {len(content)} bytes of content: fetch it again")
+    return np.frombuffer(content, np.uint8).reshape(shape)
+
+
+def _read_header(file: IO[bytes], path: Path, axes: int) -> tuple[int, ...]:
+    start = file.read(4)
+    if len(start) < 4 or start[:2] != b"\0\0":
+        raise DataError(f"{path} is not an IDX file: it begins with {start.hex(' ') or 'nothing'}")
+    if start[2] != _UNSIGNED_BYTE:
+        raise DataError(f"{path} holds IDX type 0x{start[2]:02x}: unsigned bytes (0x08) are needed")
+    if start[3] != axes:
+        raise DataError(f"{path} has {start[3]} axes where {axes} are needed: images and labels may be exchanged")
+    sizes = file.read(4 * axes)
+    if len(sizes) < 4 * axes:
+        raise DataError(f"{path} is damaged or cut short: fetch it again")
+    shape = struct.unpack(f">{axes}I", sizes)
+    promised, on_disk = math.prod(shape), os.path.getsize(path)
+    most = on_disk * _MAX_GZIP_RATIO if isinstance(file, gzip.GzipFile) else on_disk
+    if promised == 0 or promised > min(most, _MAX_BYTES):
+        raise DataError(
+            f"{path} is damaged: its header says {' x '.join(map(str, shape))} bytes, the file has {on_disk}"
+        )
+    return shape

@@ -26,20 +26,15 @@ from wiseale.errors import DataError
 from wiseale.platform.atomic_files import sha256, write_text
 from wiseale.platform.json_files import parse_table, read_text, record, sealed, unseal
 
-IMAGES, FACTORS, MANIFEST = "x.npy", "factors.npz", "manifest.json"
+IMAGES, FACTORS, MANIFEST, JOURNAL = "x.npy", "factors.npz", "manifest.json", "journal.jsonl"
 _VERSION = 1
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """The content of ``manifest.json``.
+    """``manifest.json``: shape (n, C, H, W), fingerprint of the source data and settings, checksums of the other files.
 
-    Attributes:
-        shape: (n, C, H, W).
-        source: fingerprint of the source data and settings; the pack is rebuilt when it differs.
-        images_sha256: SHA-256 of ``x.npy``, the fingerprint of the images.
-        factors_sha256: SHA-256 of ``factors.npz``.
-        details: further JSON values stored by the code that packed the set.
+    ``details`` are further JSON values stored by the code that packed the set.
     """
 
     shape: tuple[int, ...]
@@ -67,9 +62,9 @@ class Manifest:
         except OSError:
             raise DataError(f"{folder} is not a packed set: it holds no readable {MANIFEST}") from None
         except ValueError as error:
-            raise damaged(folder, MANIFEST, str(error)) from None
+            raise _damaged(folder, MANIFEST, str(error)) from None
         if len(manifest.shape) < 2 or min(manifest.shape) < 1:
-            raise damaged(folder, MANIFEST, f"impossible shape {manifest.shape}")
+            raise _damaged(folder, MANIFEST, f"impossible shape {manifest.shape}")
         return manifest
 
 
@@ -94,7 +89,7 @@ def open_pack(path: Path, *, check: bool = False) -> Pack:
         factors = _read_factors(path, manifest)
     except OSError as error:
         name = Path(error.filename).name if error.filename else IMAGES
-        raise damaged(path, name, error.strerror or "unreadable") from None
+        raise _damaged(path, name, error.strerror or "unreadable") from None
     return Pack(x, factors, manifest)
 
 
@@ -129,7 +124,7 @@ def stamp_path(folder: Path) -> Path:
     return folder.with_name(f"{folder.name}.verified")
 
 
-def damaged(folder: Path, file: str, problem: str) -> DataError:
+def _damaged(folder: Path, file: str, problem: str) -> DataError:
     """The error for a pack with a damaged file."""
     return DataError(f"{folder / file} is damaged ({problem}): delete {folder} and pack again")
 
@@ -138,35 +133,34 @@ def _open_images(path: Path, manifest: Manifest, check: bool) -> npt.NDArray[np.
     images, header = path / IMAGES, npy_header(manifest.shape)
     size, whole = images.stat().st_size, len(header) + int(np.prod(manifest.shape, dtype=object))
     if size != whole:
-        raise damaged(path, IMAGES, f"{size:,} bytes where {whole:,} belong")
+        raise _damaged(path, IMAGES, f"{size:,} bytes where {whole:,} belong")
     with images.open("rb") as file:
         if file.read(len(header)) != header:
-            raise damaged(path, IMAGES, "its header disagrees with the manifest")
+            raise _damaged(path, IMAGES, "its header disagrees with the manifest")
     if check or not _is_verified(path, manifest.images_sha256):
         if sha256(images) != manifest.images_sha256:
-            raise damaged(path, IMAGES, "its checksum does not match")
+            raise _damaged(path, IMAGES, "its checksum does not match")
         record_as_verified(path, manifest.images_sha256)
     return np.memmap(images, np.uint8, mode="r", offset=len(header), shape=manifest.shape)
 
 
 def _read_factors(path: Path, manifest: Manifest) -> dict[str, Array]:
     if sha256(path / FACTORS) != manifest.factors_sha256:
-        raise damaged(path, FACTORS, "its checksum does not match")
+        raise _damaged(path, FACTORS, "its checksum does not match")
     try:
         with np.load(path / FACTORS, allow_pickle=False) as stored:
-            factors = {name: stored[name] for name in stored.files}
+            factors = dict(stored)
     except (ValueError, zipfile.BadZipFile):
-        raise damaged(path, FACTORS, "not arrays") from None
+        raise _damaged(path, FACTORS, "not arrays") from None
     if any(values.shape != manifest.shape[:1] for values in factors.values()):
-        raise damaged(path, FACTORS, f"not one value for each of {manifest.shape[0]:,} rows")
+        raise _damaged(path, FACTORS, f"not one value for each of {manifest.shape[0]:,} rows")
     return factors
 
 
 def _is_verified(folder: Path, checksum: str) -> bool:
-    try:
+    with suppress(OSError, ValueError):
         return read_text(stamp_path(folder)) == _stamp(folder, checksum)
-    except (OSError, ValueError):
-        return False
+    return False
 
 
 def _stamp(folder: Path, checksum: str) -> str:

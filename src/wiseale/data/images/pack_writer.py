@@ -24,9 +24,10 @@ from typing import Any, BinaryIO, TextIO
 import numpy as np
 
 from wiseale.data.dataset import Array, Progress
-from wiseale.data.packs.pack import (
+from wiseale.data.images.pack import (
     FACTORS,
     IMAGES,
+    JOURNAL,
     MANIFEST,
     Manifest,
     Pack,
@@ -40,7 +41,6 @@ from wiseale.platform.atomic_files import reserve_space, sha256, sync
 from wiseale.platform.json_files import parse_json, read_text, require_regular
 from wiseale.platform.locks import exclusive_lock
 
-JOURNAL = "journal.jsonl"
 _MAX_JOURNAL = 1 << 30  # bytes, a line for each part
 _SPARE_BYTES = 1 << 20  # for journal, factors and manifest
 _DISK_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
@@ -70,11 +70,11 @@ def pack_chunks(
     source = f"{source}{(n, *shape)}"
     if (pack := find_pack(path, source)) is not None:
         return pack
+    report = progress or (lambda done, total: None)
     with PackWriter(path, n, shape, source) as writer:
         if writer.finished:
             return open_pack(path)
         row = next(iter(writer.missing()), n)
-        report = progress or (lambda done, total: None)
         report(row, n)
         for chunk in chunks(row) if row < n else ():
             writer.write(row, chunk)
@@ -100,6 +100,7 @@ class PackWriter:
         self._partial = path.with_name(f"{path.name}.partial")
         self._replaced = path.with_name(f"{path.name}.replaced")
         self._identity = {"source": source, "shape": [n, *shape]}
+        self._bytes_needed = self.offset(n) + _SPARE_BYTES
         self.images = self._partial / IMAGES
         self.finished = False
         self.bad: dict[int, str] = {}
@@ -114,7 +115,9 @@ class PackWriter:
             stack.enter_context(exclusive_lock(self.path.with_name(f"{self.path.name}.lock"), wait=True))
             self.finished = find_pack(self.path, self.source) is not None
             if not self.finished:
-                self._check_replaceable()
+                shutil.rmtree(self._replaced, ignore_errors=True)
+                if self.path.exists() and not (self.path / MANIFEST).exists():  # it may be the user's own
+                    raise DataError(f"{self.path} is there and is not a packed set: remove it or choose another place")
                 if not self._resume():
                     self._start()
                 self._file = stack.enter_context(self.images.open("r+b", buffering=0))
@@ -127,8 +130,7 @@ class PackWriter:
 
     def missing(self) -> list[int]:
         """Numbers of the rows not yet written."""
-        rows: list[int] = np.flatnonzero(~self._done).tolist()
-        return rows
+        return np.flatnonzero(~self._done).tolist()
 
     def offset(self, row: int) -> int:
         """Where a row begins in the file of images."""
@@ -148,7 +150,7 @@ class PackWriter:
     def record(self, rows: range, crc: int, bad: Mapping[int, str]) -> None:
         """Record rows written by any process as finished; ``bad`` maps those that could not be decoded to reasons."""
         with self.writing():
-            self._append_to_journal(start=rows.start, stop=rows.stop, crc=crc, bad=list(bad.items()))
+            self._note(start=rows.start, stop=rows.stop, crc=crc, bad=list(bad.items()))
         self._done[rows.start : rows.stop] = True
         self.bad.update(bad)
 
@@ -189,24 +191,18 @@ class PackWriter:
             yield
         except OSError as error:
             if error.errno in _DISK_FULL:
-                needed, free = self._needed(), shutil.disk_usage(self.path.parent).free
+                needed, free = self._bytes_needed, shutil.disk_usage(self.path.parent).free
                 raise DataError(
                     f"no room for {self.path}: it takes {needed / 1e6:,.1f} MB and {free / 1e6:,.1f} MB are free: free "
                     "some, or point $WISEALE_CACHE at another disk, and run again"
                 ) from None
             raise DataError(f"cannot write {error.filename or self.path}: {error.strerror or error}") from None
 
-    def _check_replaceable(self) -> None:
-        """Refuse to replace a folder that is not a pack: it may be the user's own."""
-        shutil.rmtree(self._replaced, ignore_errors=True)
-        if self.path.exists() and not (self.path / MANIFEST).exists():
-            raise DataError(f"{self.path} is there and is not a packed set: remove it or choose another place")
-
     def _start(self) -> None:
         """Create an empty pack and preallocate its space, so that a full disk is reported before decoding starts."""
         shutil.rmtree(self._partial, ignore_errors=True)
         self._done[:], self.bad = False, {}
-        if shutil.disk_usage(self.path.parent).free < self._needed():
+        if shutil.disk_usage(self.path.parent).free < self._bytes_needed:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         self._partial.mkdir()
         try:
@@ -217,7 +213,7 @@ class PackWriter:
             shutil.rmtree(self._partial, ignore_errors=True)
             raise
         with (self._partial / JOURNAL).open("w", encoding="ascii") as self._journal:
-            self._append_to_journal(**self._identity)
+            self._note(**self._identity)
 
     def _resume(self) -> bool:
         """Reuse the parts of an interrupted attempt whose checksums match; False if there is no such attempt."""
@@ -249,9 +245,10 @@ class PackWriter:
     def _remove_rows(self, drop: Sequence[int]) -> None:
         """Remove rows by moving the others up, in place."""
         kept = np.delete(np.arange(self.n), drop)
-        for place in np.flatnonzero(kept != np.arange(len(kept))).tolist():
-            self._file.seek(self.offset(int(kept[place])))
-            self._write_at(place, self._file.read(self._row_bytes))
+        for place, row in enumerate(kept.tolist()):
+            if place != row:
+                self._file.seek(self.offset(row))
+                self._write_at(place, self._file.read(self._row_bytes))
         self._file.truncate(self.offset(len(kept)))
         self._file.seek(0)
         self._file.write(npy_header((len(kept), *self.shape)))
@@ -262,13 +259,9 @@ class PackWriter:
         while rest:
             rest = rest[self._file.write(rest) :]
 
-    def _append_to_journal(self, **values: Any) -> None:
+    def _note(self, **values: Any) -> None:
         self._journal.write(json.dumps(values) + "\n")
         self._journal.flush()
-
-    def _needed(self) -> int:
-        """Bytes of disk space that the pack takes."""
-        return self.offset(self.n) + _SPARE_BYTES
 
 
 def _write_arrays(path: Path, arrays: Mapping[str, Array]) -> None:

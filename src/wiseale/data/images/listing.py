@@ -1,6 +1,6 @@
 """List the image files of a folder or zip in a fixed order, and refuse zips that are malicious or damaged.
 
-Nothing is decoded here, and a zip is never extracted: workers read its members in place.
+A zip is never extracted: workers read its members in place.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import hashlib
 import os
 import stat
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
@@ -24,28 +24,15 @@ _ENCRYPTED = 0x1
 
 
 class Entry(NamedTuple):
-    """One image file.
+    """One image file: its path in the folder or zip, with ``/``; bytes; modification time in ns, or the CRC in a zip.
 
-    Attributes:
-        name: path relative to the folder or zip, with ``/``.
-        size: bytes.
-        stamp: modification time in nanoseconds, or the CRC in a zip.
-        place: location in a zip: offset, compressed size, size, CRC, compression method; () in a folder.
+    ``place`` is the location in a zip: offset, compressed size, size, CRC, compression method.
     """
 
     name: str
     size: int
     stamp: int
     place: tuple[int, ...] = ()
-
-    @property
-    def location(self) -> str | tuple[int, ...]:
-        """Where a worker reads it: its place in the zip, or its name in the folder."""
-        return self.place or self.name
-
-    def fingerprint(self) -> bytes:
-        """Bytes that change when the file is renamed, resized or modified."""
-        return f"{self.name}\0{self.size}\0{self.stamp}\n".encode(errors="surrogatepass")
 
 
 @dataclass(frozen=True)
@@ -68,7 +55,7 @@ class Listing:
         """SHA-256 of the given settings and of every file's name, size and time."""
         digest = hashlib.sha256(repr(settings).encode(errors="surrogatepass"))
         for entry in self.entries:
-            digest.update(entry.fingerprint())
+            digest.update(f"{entry.name}\0{entry.size}\0{entry.stamp}\n".encode(errors="surrogatepass"))
         return digest.hexdigest()
 
 
@@ -111,8 +98,7 @@ def _folder_entries(root: Path) -> Iterator[Entry]:
                 if item.is_dir():
                     pending.append((item.path, f"{name}/"))
                 elif _is_image(name) and item.is_file():
-                    file = item.stat()
-                    yield Entry(name, file.st_size, file.st_mtime_ns)
+                    yield Entry(name, item.stat().st_size, item.stat().st_mtime_ns)
                 elif _is_image(name) and item.is_symlink():
                     yield Entry(name, 0, 0)  # a broken link is reported with the other bad images
 
@@ -123,49 +109,50 @@ def _zip_entries(path: Path) -> Iterator[Entry]:
             members = archive.infolist()
     except (zipfile.BadZipFile, NotImplementedError, ValueError, EOFError) as error:
         raise DataError(f"{path} is not a zip file, or is damaged: {error}") from None
-    images = {_with_forward_slashes(member.filename): member for member in _checked_members(path, members)}
-    _check_overlap(path, images.values())  # of duplicate names the last member counts, as in zipfile
+    images = {}  # of duplicate names the last member counts, as in zipfile
+    for member in members:
+        parts = _parts(member.filename)
+        is_used = not member.is_dir() and _is_image(parts[-1]) and not any(map(_is_hidden, parts))
+        if problem := _problem(member, is_used):
+            raise _refusal(path, member, problem)
+        if is_used:
+            images["/".join(parts)] = member
+    end = 0
+    for member in sorted(images.values(), key=lambda member: member.header_offset):
+        if member.header_offset < end:
+            raise _refusal(path, member, "a bomb (it shares its bytes with another member)")
+        end = member.header_offset + member.compress_size
     for name, member in images.items():
         place = (member.header_offset, member.compress_size, member.file_size, member.CRC, member.compress_type)
         yield Entry(name, member.file_size, member.CRC, place)
 
 
-def _checked_members(path: Path, members: Iterable[zipfile.ZipInfo]) -> Iterator[zipfile.ZipInfo]:
-    """The image members; a member that is malicious or unreadable refuses the whole zip."""
-    for member in members:
-        name = member.filename
-        if _escapes_archive(member.orig_filename) or _escapes_archive(name):
-            raise _refusal(path, name, "a path that leads out of the zip")
-        if stat.S_ISLNK(member.external_attr >> 16):
-            raise _refusal(path, name, "a symbolic link")
-        if member.is_dir() or not _is_image(name) or any(map(_is_hidden, _with_forward_slashes(name).split("/"))):
-            continue
-        if member.flag_bits & _ENCRYPTED:
-            raise _refusal(path, name, "encrypted")
-        if member.compress_type not in _ZIP_METHODS:
-            raise _refusal(path, name, f"compressed with method {member.compress_type}, not stored or deflated")
-        if member.file_size > max(_RATIO_FROM_BYTES, _MAX_RATIO * member.compress_size):
-            raise _refusal(path, name, f"a bomb ({member.compress_size:,} bytes that unpack to {member.file_size:,})")
-        if member.file_size > _MAX_MEMBER_BYTES:
-            raise _refusal(path, name, f"{member.file_size:,} bytes, more than {_MAX_MEMBER_BYTES:,}")
-        yield member
-
-
-def _check_overlap(path: Path, members: Iterable[zipfile.ZipInfo]) -> None:
-    end = 0
-    for member in sorted(members, key=lambda member: member.header_offset):
-        if member.header_offset < end:
-            raise _refusal(path, member.filename, "a bomb (it shares its bytes with another member)")
-        end = member.header_offset + member.compress_size
+def _problem(member: zipfile.ZipInfo, is_used: bool) -> str:
+    """Why a member is malicious or, if it is used, unreadable, which refuses the whole zip; empty if it is neither."""
+    if _escapes_archive(member.orig_filename) or _escapes_archive(member.filename):
+        return "a path that leads out of the zip"
+    if stat.S_ISLNK(member.external_attr >> 16):
+        return "a symbolic link"
+    if not is_used:
+        return ""
+    if member.flag_bits & _ENCRYPTED:
+        return "encrypted"
+    if member.compress_type not in _ZIP_METHODS:
+        return f"compressed with method {member.compress_type}, not stored or deflated"
+    if member.file_size > max(_RATIO_FROM_BYTES, _MAX_RATIO * member.compress_size):
+        return f"a bomb ({member.compress_size:,} bytes that unpack to {member.file_size:,})"
+    if member.file_size > _MAX_MEMBER_BYTES:
+        return f"{member.file_size:,} bytes, more than {_MAX_MEMBER_BYTES:,}"
+    return ""
 
 
 def _escapes_archive(name: str) -> bool:
-    parts = _with_forward_slashes(name).split("/")
+    parts = _parts(name)
     return parts[0] == "" or ".." in parts or name[1:2] == ":" or "\0" in name
 
 
-def _with_forward_slashes(name: str) -> str:
-    return name.replace("\\", "/")  # some Windows programs write backslashes
+def _parts(name: str) -> list[str]:
+    return name.replace("\\", "/").split("/")  # some Windows programs write backslashes
 
 
 def _is_image(name: str) -> bool:
@@ -176,8 +163,9 @@ def _is_hidden(name: str) -> bool:
     return name.startswith(".") or name == "__MACOSX"
 
 
-def _refusal(path: Path, member: str, problem: str) -> DataError:
-    return DataError(f"{path} is refused: its member {printable(member)} is {problem}; make the zip anew without it")
+def _refusal(path: Path, member: zipfile.ZipInfo, problem: str) -> DataError:
+    name = printable(member.filename)
+    return DataError(f"{path} is refused: its member {name} is {problem}; make the zip anew without it")
 
 
 def printable(name: str) -> str:

@@ -1,1 +1,0 @@
-"""Packed datasets: memory-mapped files of rows with a manifest."""
