@@ -228,7 +228,7 @@ class ChecksInput:
                 validate_data(self, given, reset=False, skip_check_array=True)
             x = read_cells(given if library_of(given) else as_objects(given), space, self.unseen)
         else:
-            x = read_cells(self._validated(given), space, self.unseen)
+            x = read_cells(self._validated(given, missing=True), space, self.unseen)
         if not learn and has_missing(x):
             raise _missing_error(x, space.names if space.named else (), _REFUSED)
         return x
