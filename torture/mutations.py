@@ -43,9 +43,17 @@ PACK, FAULTS, FILES = "tests/data/test_pack.py", "tests/cli/test_faults.py", "te
 JSON = "tests/platform/test_json_files.py"
 LOCKS, ENGINES = "tests/platform/test_locks.py", "tests/experiments/test_engines.py"
 TABLE, SPACES, KINDS = "tests/test_table_likelihood.py", "tests/spaces", "tests/data/test_kinds.py"
-DEFAULTS, LISTS, FINGERPRINT = "tests/data/test_defaults.py", "tests/data/test_lists.py", "tests/data/test_fingerprint.py"
+DEFAULTS, LISTS, FINGERPRINT = (
+    "tests/data/test_defaults.py",
+    "tests/data/test_lists.py",
+    "tests/data/test_fingerprint.py",
+)
 DRAWS, LOOP, INFERENCE = "tests/test_randomness.py", "tests/training/test_loop.py", "tests/models/test_inference.py"
-PAIRS, COLLAPSE, EXITS = "tests/divergences/test_pairwise.py", "tests/models/test_collapse.py", "tests/cli/test_exit_codes.py"
+PAIRS, COLLAPSE, EXITS = (
+    "tests/divergences/test_pairwise.py",
+    "tests/models/test_collapse.py",
+    "tests/cli/test_exit_codes.py",
+)
 CLAIMS, INTERVALS = "tests/paper/test_claims.py", "tests/experiments/test_intervals.py"
 
 MUTATIONS = (
@@ -165,6 +173,7 @@ MUTATIONS = (
     Mutation("kinds: most levels", "spaces/columns.py", "MOST_LEVELS = 1_000", "MOST_LEVELS = 10_000", KINDS),
     Mutation("kinds: dispersion", "data/tables/kinds.py", "    if variance <= mean:\n", "    if variance <= 10 * mean:\n", KINDS),
     Mutation("kinds: dispersion judged", "data/tables/kinds.py", "return bool(negative_binomial > stats", "return bool(negative_binomial < stats", KINDS),
+    Mutation("kinds: dispersion judged on other rows", "data/tables/kinds.py", "fitted, judged = cells[::2], cells[1::2]", "fitted, judged = cells[::2], cells[::2]", KINDS),
     # Clamps and floors
     Mutation("start: one scale of a table's links", "likelihoods/mixed.py", "weights * 2.0**-k) for k in range(5)]", "weights * 2.0**-k) for k in range(1)]", f"tests/training/test_start.py {TABLE}"),
     Mutation("start: one scale of binary links", "likelihoods/bernoulli.py", "weights * 2.0**-k for k in range(5)]", "weights * 2.0**-k for k in range(1)]", "tests/training/test_start.py"),
