@@ -188,22 +188,20 @@ def test_divergence_names_the_step_and_the_term():
     learner = fresh()
     poisoned = rows()
     poisoned.x[::2] = 1e30  # its square overflows float32
-    with pytest.raises(
-        DivergenceError, match=r"at step 1 \(epoch 1\): reconstruction is (inf|nan); try a lower lr"
-    ) as e:
+    with pytest.raises(DivergenceError, match=r"step 1 \(epoch 1\): reconstruction .*\blr\b") as e:
         fit(learner, Batches(poisoned), None, plan(), MemoryJournal())
     error = e.value
     assert (error.term, error.step, error.epoch, error.held_out) == ("reconstruction", 1, 1, False)
     assert not math.isfinite(error.value)
-    told = error.message(lambda setting: f"--{setting.replace('_', '-')}")
-    assert "try a lower --lr, --max-grad-norm 1, or a larger sigma_min in --network" in told
+    message = error.message(lambda setting: f"--{setting.replace('_', '-')}")
+    assert all(setting in message for setting in ("--lr", "--max-grad-norm", "sigma_min in --network"))
     assert str(pickle.loads(pickle.dumps(error))) == str(error)  # as from a worker of a parallel grid search
 
 
 def test_divergence_on_held_out_rows_says_so():
     poisoned = rows(1, 20)
     poisoned.x[:] = 1e30
-    with pytest.raises(DivergenceError, match="on held-out batch 0: reconstruction is"):
+    with pytest.raises(DivergenceError, match="held-out batch 0: reconstruction"):
         fit(fresh(), Batches(rows()), Batches(poisoned), plan(), MemoryJournal())
 
 
@@ -214,7 +212,7 @@ def test_no_checkpoint_of_broken_weights(tmp_path):
         return 1.0 if epoch < 3 / 6 else 1e45
 
     learner, journal = fresh(), MemoryJournal(directory=tmp_path)
-    with pytest.raises(DivergenceError, match=r"at step 4: the weights .* are not finite"):
+    with pytest.raises(DivergenceError, match="step 4: the weights"):
         fit(learner, Batches(rows()), None, plan(checkpoint_every=1, schedule=leap), journal)
     assert journal.saved == [1, 2, 3]
     saved = fresh(seed=99)
