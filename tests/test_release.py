@@ -51,7 +51,7 @@ def test_the_shell_completes_commands_and_options():
 
 
 def test_every_extra_that_a_message_names_can_be_installed():
-    sources = [path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py")]
+    sources = [path.read_text(encoding="utf-8") for path in Path(wiseale.__file__).parent.rglob("*.py")]
     named = {name for text in sources for name in re.findall(r"wiseale\[(\w+)\]", text)}
     loggers = {registry.lookup("logger", name) for name in registry.names("logger")}
     named |= {logger.extra for logger in loggers if logger.package}
