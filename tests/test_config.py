@@ -95,7 +95,7 @@ def test_a_class_of_ones_own_is_built_by_its_registered_name(monkeypatch):
     made = build("objective", "example:count=3")
     assert made == Example(count=3)
     assert build("objective", spec_of("objective", made)) == made
-    with pytest.raises(ConfigError, match=r"the objective 'aevb' exists already \(wiseale.objectives.aevb:Aevb\)"):
+    with pytest.raises(ConfigError, match=r"objective 'aevb'.*wiseale.objectives.aevb:Aevb"):
         registry.register("objective", "aevb", Example)
 
 
@@ -103,5 +103,5 @@ def test_a_class_inside_a_function_is_not_registered():
     class Inner(Settings):
         pass
 
-    with pytest.raises(ConfigError, match="Inner is defined inside a function: move it to the top level"):
+    with pytest.raises(ConfigError, match=r"^Inner .*top level"):
         registry.register("objective", "inner", Inner)

@@ -1,10 +1,13 @@
 """Counter-based draws: each depends on (seed, purpose, counters) alone."""
 
+from typing import get_args
+
 import numpy as np
 import pytest
 import torch
 
-from wiseale.randomness import derive_seed, shuffled, standard_normal
+from wiseale.evaluation.case import Draw
+from wiseale.randomness import Purpose, derive_seed, shuffled, standard_normal
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 997, 65_537])
@@ -33,3 +36,12 @@ def test_draws_depend_on_nothing_drawn_before():
 
 def test_seeds_fit_every_generator():
     assert all(0 <= derive_seed(seed, "weights") < 2**63 for seed in range(1000))
+
+
+def test_every_purpose_and_every_counter_has_draws_of_its_own():
+    keys = [(purpose, *counters) for purpose in get_args(Purpose) for counters in ((), (0,), (1,), (1, 0), (1, 1))]
+    assert len({derive_seed(0, *key) for key in keys}) == len(keys)
+
+
+def test_no_two_measures_share_their_draws():
+    assert len({int(draw) for draw in Draw.__members__.values()}) == len(Draw.__members__)

@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 from release.dist import build, sha256
 
 import wiseale
+from wiseale import registry
 
 ROOT = Path(__file__).parents[1]
 
@@ -46,3 +48,12 @@ def test_the_shell_completes_commands_and_options():
 
     assert completed("wiseale expl", 1) == {"explore"}
     assert "--latent-dim" in completed("wiseale train --lat", 2)
+
+
+def test_every_extra_that_a_message_names_can_be_installed():
+    sources = [path.read_text(encoding="utf-8") for path in Path(wiseale.__file__).parent.rglob("*.py")]
+    named = {name for text in sources for name in re.findall(r"wiseale\[(\w+)\]", text)}
+    loggers = {registry.lookup("logger", name) for name in registry.names("logger")}
+    named |= {logger.extra for logger in loggers if logger.package}
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    assert {"explore", "onnx", "mlflow"} <= named <= set(extras)

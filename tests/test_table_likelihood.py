@@ -132,3 +132,69 @@ def test_a_negative_binomial_reaches_the_poisson():
     counts = np.array([900.0, 1000.0, 1100.0])
     found = family(log_rate).log_prob(torch.from_numpy(counts)[:, None])
     np.testing.assert_allclose(found.detach().numpy(), stats.poisson.logpmf(counts, 1000), atol=1e-3)
+
+
+@pytest.mark.parametrize("kind", ["poisson", "negative_binomial"])
+def test_absurd_rates_stay_finite(kind):
+    """exp 1000 is no number; the largest rate is beyond any table, and the smallest is a rate still."""
+    made = TableSettings().build(mixed_space(kind))
+    for output in (1000.0, -1000.0):
+        entries = torch.full((3, 1), output, requires_grad=True)
+        likelihood = made(entries)
+        log_p = likelihood.log_prob(torch.tensor([[0.0], [1.0], [1e6]]))
+        log_p.sum().backward()
+        assert all(bool(value.isfinite().all()) for value in (log_p, likelihood.mean, entries.grad))
+        assert bool(likelihood.sample(torch.Generator().manual_seed(0)).isfinite().all())
+    assert float(made(torch.tensor([[math.log(1e9)]])).mean.detach()) == pytest.approx(1e9, rel=1e-4)
+
+
+@pytest.mark.parametrize("log_dispersion", [-1e3, 1e3])
+def test_absurd_dispersions_stay_finite(log_dispersion):
+    made = TableSettings().build(mixed_space("negative_binomial"))
+    made.log_dispersion.data.fill_(log_dispersion)
+    likelihood = made(torch.full((4, 1), 2.0))
+    log_p = likelihood.log_prob(torch.tensor([[0.0], [1.0], [7.0], [1e4]]))
+    assert bool(log_p.isfinite().all())
+    assert bool(likelihood.sample(torch.Generator().manual_seed(0)).isfinite().all())
+
+
+def test_the_width_of_a_number_has_a_floor():
+    made = TableSettings(x_sigma_min=0.02).build(mixed_space("number"))
+    made.log_x_sigma.data.fill_(-1e3)
+    assert made.x_sigma.tolist() == pytest.approx([0.02])
+    at_mean = made(torch.zeros(1, 1)).log_prob(torch.zeros(1, 1))
+    assert at_mean.item() == pytest.approx(stats.norm.logpdf(0, 0, 0.02), rel=1e-5)
+
+
+def test_nothing_is_impossible_at_the_start():
+    """Of 100 rows: a column that is always 0, a level that nobody has, a count that is always 0, and empty cells."""
+    n = 100
+    space = mixed_space("binary,category:3,poisson,poisson")
+    made = TableSettings().build(space)
+    draws = torch.Generator().manual_seed(0)
+    z = torch.randn(n, 2, dtype=torch.double, generator=draws)
+    x = torch.stack([torch.zeros(n), (z[:, 0] > 0).float(), torch.zeros(n), torch.full((n,), math.nan)], 1).double()
+    share = float(x[:, 1].mean())
+    mean = torch.tensor([0.0, 1 - share, share, 0.0, 0.0, 0.0], dtype=torch.double)
+    weights, bias = made.start_decoder(mean, torch.zeros(6, 2, dtype=torch.double), x, z)
+    assert bool(weights.isfinite().all())
+    p = made.expectation(bias[None].float())[0]
+    assert 1 / (4 * n) < p[3] < 4 / n  # as if half a row had it
+    assert 1 / (2 * n) < p[0] < 2 / n
+    assert 0 < p[4] < 0.01
+    assert p[5] == pytest.approx(1.0)  # of a count that nobody saw nothing is known
+
+
+@pytest.mark.parametrize("kind", ["binary", "category:2"])
+def test_links_start_at_the_scale_that_suits_the_rows(kind):
+    """Loadings too long by far: the start must not be worse than columns that ignore the code."""
+    made = TableSettings().build(mixed_space(kind))
+    draws = torch.Generator().manual_seed(0)
+    z = torch.randn(400, 1, dtype=torch.double, generator=draws)
+    x = torch.bernoulli(torch.sigmoid(0.7 * z), generator=draws)
+    mean = x.mean(0) if kind == "binary" else torch.cat([1 - x.mean(0), x.mean(0)])
+    loadings = torch.ones(1, 1).double() if kind == "binary" else torch.tensor([[-1.0], [1.0]]).double()
+    weights, bias = made.start_decoder(mean, loadings, x, z)
+    exact = made.double()
+    fits = [float(exact(z @ part.T + bias).log_prob(x).mean()) for part in (weights, 0 * weights)]
+    assert fits[0] > fits[1] + 0.03  # the best scale of all gains 0.05 nats

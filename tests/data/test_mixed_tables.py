@@ -35,9 +35,9 @@ def described(dataset):
 @pytest.mark.parametrize(
     ("column", "message"),
     [
-        (["", "NA", "."] * 20, 'column "c" is empty, all 60 cells are missing: say c:ignore'),
-        (["x", "3"] * 30, r"row 1 of x.csv \(line 2\) has 'x' in column \"c\", which also holds numbers"),
-        ([*range(N - 1), "oops"], r"row 60 of x.csv \(line 61\) has 'oops' in column \"c\", which also holds numbers"),
+        (["", "NA", "."] * 20, '"c".*all 60 cells.*c:ignore'),
+        (["x", "3"] * 30, r"row 1 of x.csv \(line 2\) .*'x'.*\"c\".*numbers"),
+        ([*range(N - 1), "oops"], r"row 60 of x.csv \(line 61\) .*'oops'.*\"c\".*numbers"),
         (["1;5", "inf"] * 30, "which also holds numbers"),
     ],
 )
@@ -51,7 +51,7 @@ def test_ten_thousand_levels(tmp_path):
     words = [f"w{i % 10_000}" for i in range(20_000)]
     path = csv_file(tmp_path / "x.csv", a=np.tile(NUMBERS, 400)[:20_000], c=words)
     assert described(load_path(path)) == {"a": "number", "c": "an identifier or free text"}
-    with pytest.raises(DataError, match='column "c" has more than 1,000 levels: say c:ignore, or merge levels'):
+    with pytest.raises(DataError, match=r'"c".*1,000 levels.*c:ignore'):
         load_path(f"{path}:kinds=c:category")
 
 
@@ -101,7 +101,7 @@ def test_a_label_is_a_factor_and_not_learned_from(tmp_path):
 
 def test_columns_of_the_same_name(tmp_path):
     (tmp_path / "x.csv").write_text("a,b,a\n1,x,3\n4,,6\n")
-    with pytest.raises(DataError, match=r'several columns named "a" \(columns 1 and 3\): rename them'):
+    with pytest.raises(DataError, match=r'"a" \(columns 1 and 3\)'):
         load_path(f"{tmp_path}/x.csv")
 
 
@@ -159,7 +159,7 @@ def test_row_numbers_start_at_0_or_1_or_are_called_so(tmp_path, name, start, ign
 
 
 def test_row_numbers_alone_are_refused(tmp_path):
-    with pytest.raises(DataError, match=r"x\.csv holds row numbers alone: say the kind of a column, such as n:number"):
+    with pytest.raises(DataError, match=r"x\.csv .*row numbers.*n:number"):
         load_path(csv_file(tmp_path / "x.csv", n=range(N)))
     assert load_path(csv_file(tmp_path / "x.csv", n=range(N)) + ":kinds=n:number").x_shape == (1,)
 
@@ -173,7 +173,7 @@ def test_the_index_that_pandas_writes_is_left_out(tmp_path, word):
         assert dataset.space.names == tuple(frame.columns)
         assert "ignored: 1 (row numbers without a name)" in describe(dataset)
     frame[::2].to_csv(tmp_path / "x.csv")
-    with pytest.raises(DataError, match=r"column 1 of x.csv has no name, .* leave it out with x.csv:drop=1, or"):
+    with pytest.raises(DataError, match=r"column 1 of x.csv .*x.csv:drop=1"):
         load_path(f"{tmp_path}/x.csv")
 
 
@@ -191,9 +191,7 @@ def test_names_with_commas_and_colons(tmp_path):
     )
     assert load_path(f'{tmp_path}/x.csv:columns="bill,len","a:b",missing=error').space.names == ("bill,len", "a:b")
     assert load_path(f'{tmp_path}/x.csv:drop="bill,len","x=y"').space.names == ("a:b", 'say "hi"', "plain, too")
-    with pytest.raises(
-        WiseAleError, match="got 'bill'; a name with a comma is written in double quotes, \"bill,len\":"
-    ):
+    with pytest.raises(WiseAleError, match=r"'bill'.*\"bill,len\":"):
         load_path(f"{tmp_path}/x.csv:kinds=bill,len:number")
 
 
@@ -209,7 +207,7 @@ def test_durations_are_not_called_dates():
     for given in (frame, frame.astype({"took": object})):
         learned = learn_space(select_all(given), partial(raw_blocks, given), {})
         assert learned.ignored == (("took", "durations"),)
-    with pytest.raises(DataError, match='"took" holds durations, not a number: turn them into seconds, or say'):
+    with pytest.raises(DataError, match=r'"took" holds durations.*seconds.*ignore'):
         learn_space(select_all(frame), partial(raw_blocks, frame), {"took": "number"})
 
 
@@ -230,7 +228,7 @@ def test_parquet(tmp_path):
     nested = {"list": [[1, 2]] * N, "struct": [{"b": 1}] * N}
     for name, values in nested.items():
         parquet.write_table(pa.table({"a": NUMBERS, name: values}), tmp_path / "n.parquet")
-        with pytest.raises(DataError, match=f'column "{name}" holds nested values .*: say {name}:ignore, or flatten'):
+        with pytest.raises(DataError, match=f'"{name}".*nested.*{name}:ignore'):
             load_path(f"{tmp_path}/n.parquet")
         assert load_path(f"{tmp_path}/n.parquet:kinds={name}:ignore").x_shape == (1,)
 

@@ -250,7 +250,7 @@ def test_a_damaged_pack_is_made_again(tmp_path):
 def test_a_folder_that_is_no_pack_is_never_replaced(tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("years of work")
-    with pytest.raises(DataError, match="is not a packed set: remove it or choose another place"):
+    with pytest.raises(DataError, match="not a packed set: "):
         pack_chunks(tmp_path / "mine", N, SHAPE, in_chunks(rows()), {})
     assert (tmp_path / "mine" / "thesis.txt").read_text() == "years of work"
 
@@ -281,7 +281,7 @@ def test_factors_need_one_value_for_each_row(tmp_path):
 def test_too_little_room_is_said_before_the_work(tmp_path, monkeypatch):
     usage = namedtuple("usage", "total used free")
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(10**9, 10**9 - 1000, 1000))
-    with pytest.raises(DataError, match=r"no room for .*: it takes 1\.1 MB and 0\.0 MB are free") as caught:
+    with pytest.raises(DataError, match=r"1\.1 MB.*0\.0 MB") as caught:
         pack_chunks(tmp_path / "set", N, SHAPE, stopping(rows(), 1), {})
     assert "\n" not in str(caught.value)
     assert os.listdir(tmp_path) == ["set.lock"]

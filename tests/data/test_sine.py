@@ -1,8 +1,11 @@
 import numpy as np
 import pytest
 
+from wiseale.config import TrainConfig
 from wiseale.data import load_dataset
 from wiseale.errors import ConfigError
+from wiseale.likelihoods import GaussianSettings
+from wiseale.training.plan import resolve
 
 
 def test_waves_follow_from_their_factors():
@@ -43,3 +46,17 @@ def test_test_waves_are_others_and_seeds_matter():
 def test_wrong_settings_are_refused(spec, message):
     with pytest.raises(ConfigError, match=message):
         load_dataset(spec)
+
+
+def test_the_preset_is_the_papers_and_ours_is_asked_for():
+    """As docs/exact_bound.md and docs/deviations.md state them."""
+    dataset = load_dataset("sine:n=100")
+    paper = resolve(TrainConfig(data="sine:n=100", threads=1), dataset)
+    assert paper.spec("network").startswith("paper_sine:")
+    assert (paper.latent_dim, paper.batch_size, paper.lr, paper.prior_warmup) == (4, 64, 5e-4, 0)
+    assert (paper.likelihood, paper.patience, paper.held_out) == (GaussianSettings(x_sigma=1.0), None, 0.05)
+    ours = resolve(TrainConfig(data="sine:n=100", recipe="ours", threads=1), dataset)
+    assert {name for name, value in vars(paper).items() if value != getattr(ours, name)} == {
+        *("recipe", "lr", "prior_warmup")
+    }
+    assert (ours.lr, ours.prior_warmup) == (1e-3, 2)

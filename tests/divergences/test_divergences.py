@@ -131,7 +131,7 @@ def test_monte_carlo_at_given_codes_is_the_log_ratio_there():
 @pytest.mark.parametrize("arguments", [{"n": 0}, {"n": 2, "z": torch.zeros(3, 2)}])
 def test_draws_that_cannot_be_made_are_refused(arguments):
     q = random_posterior(3, 2)
-    with pytest.raises(ValueError, match=f"n must be at least 1, and 1 where z is given, got {arguments['n']}"):
+    with pytest.raises(ValueError, match=f"^n .*at least 1.*z.* got {arguments['n']}"):
         kl_aggregate_mc(q, **arguments)
 
 

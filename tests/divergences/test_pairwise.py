@@ -194,3 +194,36 @@ def test_transforms_of_functions(m, d, dtype):
     torch.testing.assert_close(by_mu, torch.autograd.grad(bound(leaf_mu, sigma), leaf_mu)[0], rtol=1e-4, atol=1e-6)
     several = torch.func.vmap(bound)(torch.stack((mu, 2 * mu)), torch.stack((sigma, sigma)))
     torch.testing.assert_close(several, torch.stack((bound(mu, sigma), bound(2 * mu, sigma))), rtol=1e-5, atol=1e-6)
+
+
+@compiled
+@both_kernels
+def test_pairs_count_down_to_the_square_of_float32s_rounding(kernel):
+    """Two clusters so far apart that a pair between them weighs 1e-9 of one within: the whole gradient of mu."""
+    apart = 2 * math.sqrt(math.log(1e9) / (2 * kernel.quadratic))
+    mu = torch.zeros(64, 1)
+    mu[32:] = apart
+    q = Posterior(mu, torch.ones(64, 1))
+    float32, exact = (
+        value_and_gradients(lambda q: log_mean_pairs(q, kernel), q, t) for t in (torch.float32, torch.float64)
+    )
+    assert 1e-11 < exact[1].abs().min() < exact[1].abs().max() < 1e-6
+    torch.testing.assert_close(float32[1].double(), exact[1], rtol=1e-3, atol=0)
+
+
+@both_kernels
+def test_widths_beyond_float64_are_left_to_the_formula(kernel):
+    """Products of 4 variances of e^±240 are no float64; the readable formula adds logarithms."""
+    sigma = torch.tensor([[-120.0], [0.0], [120.0]], dtype=torch.float64).expand(3, 4).exp()
+    q = Posterior(torch.zeros(3, 4, dtype=torch.float64), sigma)
+    assert bool(readable(q, kernel).isfinite().all())
+    assert log_sum_symmetric(q, kernel.quadratic, kernel.own) is None
+    narrow = Posterior(q.mu, sigma ** (1 / 2))
+    found = log_sum_symmetric(narrow, kernel.quadratic, kernel.own) + constant(kernel, 3, 4)
+    torch.testing.assert_close(found, readable(narrow, kernel), rtol=1e-9, atol=1e-9)
+
+
+@compiled
+@pytest.mark.parametrize(("sigma", "taken"), [(2e-15, True), (5e-16, False), (5e14, True), (2e15, False)])
+def test_widths_whose_square_is_no_normal_float32_are_not_for_the_kernels(sigma, taken):
+    assert pairs.takes(torch.zeros(4, 2), torch.tensor([[1.0, sigma]]).expand(4, 2)) == taken

@@ -206,7 +206,7 @@ def test_sample_follows_its_own_random_state(fitted):
     np.testing.assert_array_equal(fitted.sample(4, random_state=1), fitted.sample(4, random_state=1))
     assert not np.array_equal(fitted.sample(4), fitted.sample(4, random_state=1))
     assert not np.array_equal(fitted.sample(4), fitted.sample(4, noise=True))
-    with pytest.raises(ValueError, match="n_samples must be a whole number of at least 1, got 0"):
+    with pytest.raises(ValueError, match=r"n_samples .*1.* got 0"):
         fitted.sample(0)
 
 
@@ -379,7 +379,7 @@ def test_another_shape_or_other_names_at_transform(fitted):
     with pytest.warns(UserWarning, match="does not have valid feature names"):
         named.transform(X)
     signals = quick(network=SMALL_CONV[2]).fit(SIGNALS)
-    with pytest.raises(ValueError, match=r"rows of shape \(2, 11\), but AutoEncoder was fitted on \(2, 12\)"):
+    with pytest.raises(ValueError, match=r"\(2, 11\).*\(2, 12\)"):
         signals.transform(SIGNALS[:, :, 1:])
     with pytest.raises(ValueError, match="Z has 3 columns, but the codes have 2"):
         fitted.inverse_transform(np.zeros((2, 3)))

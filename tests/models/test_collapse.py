@@ -11,6 +11,7 @@ from tests.cli.commands import run as command
 from wiseale import AutoEncoder
 from wiseale.cli.options import option_name
 from wiseale.errors import CollapseWarning
+from wiseale.evaluation.record import Evaluation
 from wiseale.likelihoods import BernoulliSettings, GaussianSettings
 from wiseale.models.collapse import CodeUse, code_use, collapse_message
 from wiseale.objectives import make_objective
@@ -126,3 +127,16 @@ def test_train_evaluate_and_report_say_so(tmp_path, capsys, objective, collapsed
 @pytest.mark.parametrize(("units", "information", "collapsed"), [(1, 0.0999, True), (1, 0.1001, False), (0, 9.0, True)])
 def test_a_tenth_of_a_nat_is_the_least_that_counts(units, information, collapsed):
     assert CodeUse(units, information).collapsed == collapsed
+
+
+def test_a_unit_is_active_from_a_variance_of_a_hundredth_on():
+    """As Burda et al. (2016) count them: means that vary by more than 0.01."""
+    mu = torch.tensor([-1.0, 1.0], dtype=torch.float64).repeat(50)[:, None]
+    mu = mu / mu.var(0).sqrt() * torch.tensor([0.0099, 0.0101]).double().sqrt()
+    assert code_use(Posterior(mu), noise(100, 2)).active_units == 1
+
+
+@pytest.mark.parametrize(("rows", "collapsed"), [(199, False), (200, True)])
+def test_the_information_in_few_rows_is_too_noisy_to_judge_by(rows, collapsed):
+    evaluation = Evaluation("x.npy", "test", rows, 0, {"active_units": 2, "mutual_information": 0.01})
+    assert evaluation.code_use.collapsed == collapsed

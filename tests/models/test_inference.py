@@ -140,3 +140,17 @@ def test_the_unit_of_a_missing_cell_does_not_enter_the_elbo():
     before, after = (AutoEncoder(**settings).fit(x * unit).score_samples(x * unit) for unit in ([1] * 3, [1, 1, 1000]))
     observed = ~np.isnan(x[:, 2])
     assert after - before == pytest.approx(-np.log(1000) * observed, abs=1e-3)
+
+
+def test_scores_are_means_over_opposite_codes(monkeypatch):
+    """Whatever is linear in z is then exact; and every row has the same noise, whatever stands beside it."""
+    codec = Codec(*made(space=SCALED))
+    codes = []
+    decode = codec.network.decode
+    monkeypatch.setattr(codec.network, "decode", lambda z: codes.append(z) or decode(z))
+    codec.elbo(X)
+    q, z = codec.encode(X), torch.stack(codes).numpy()
+    np.testing.assert_allclose(z.mean(0), q.mu, atol=1e-12)
+    noise = (z - q.mu) / q.sigma
+    np.testing.assert_allclose(noise, noise[:, :1].repeat(len(X), 1), atol=1e-9)
+    assert len(np.unique(noise[:, 0].round(9), axis=0)) == 16  # standard error: a quarter of the spread of one draw

@@ -344,3 +344,20 @@ def test_systems_of_unknown_order_are_alike_or_need_more_seeds():
         assert said(relation, scattered, (1.2, 1.7, 0.7)) == f" (needs about {needed} seeds)"
     nats = Above("sine", "training_elbo", OURS, THEIRS)  # a tenth of 249 nats is no small difference
     assert said(nats, near(-249.0), near(-249.0)) == " (not even 1,000 seeds would decide it)"
+
+
+@pytest.mark.parametrize(("explained", "expected"), [(0.992, "held"), (0.988, "not held")])
+def test_waves_are_almost_perfect_from_99_percent_of_their_variance_on(explained, expected):
+    values = {"sine": {s.WISE_ALE.name: {"mse_at_mu": near(wave_error(explained))}}}
+    verdicts = judge(Evidence(values))
+    (verdict,) = [one for one in verdicts if "99 %" in one.statement and "(weight 1)" in one.statement]
+    assert verdict.outcome == expected
+
+
+def test_what_a_control_measured_is_judged_by_the_control_where_it_was_run():
+    relation = Below("sine", "seconds", OURS, THEIRS, control="alone on the machine")
+    own = {OURS.name: {"seconds": HIGH}, THEIRS.name: {"seconds": LOW}}
+    control = {OURS.name: {"seconds": LOW}, THEIRS.name: {"seconds": HIGH}}
+    assert outcome(relation, Evidence({"sine": own})) == "not held"
+    assert outcome(relation, Evidence({"sine": own}, {("sine", "alone on the machine"): control})) == "held"
+    assert outcome(relation, Evidence({"sine": own}, {("sine", "another"): control})) == "not held"

@@ -148,6 +148,6 @@ def test_a_broken_environment_is_refused(monkeypatch, rank):
 
 
 def test_a_batch_must_divide_among_the_processes():
-    with pytest.raises(SettingError, match="batch_size must divide evenly among the 3 processes, got 64"):
+    with pytest.raises(SettingError, match=r"batch_size .*3 processes.*64"):
         TrainConfig(batch_size=64, processes=3)
     assert TrainConfig(batch_size=63, processes=3).processes == 3

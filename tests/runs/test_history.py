@@ -62,7 +62,7 @@ def test_it_ends_as_if_it_had_never_stopped(run, finished):
 @pytest.mark.parametrize(("name", "value"), [("lr", 0.5), ("max_epochs", 9), ("seed", 1), ("objective", "aevb")])
 def test_edited_settings_that_change_the_experiment_are_refused(run, name, value):
     edit(run / "config.json", lambda values: values.update({name: value}))
-    with pytest.raises(RunError, match=r"config.json has changed since the run's last checkpoint: restore it"):
+    with pytest.raises(RunError, match=r"config.json has changed"):
         resume(run, NoDisplay())
 
 
@@ -164,9 +164,7 @@ def test_weights_of_another_network_are_refused_in_words(run, finished):
 
 def test_damaged_times_may_be_deleted(run, finished):
     (run / "timing.jsonl").write_text("x\n" + (run / "timing.jsonl").read_text())
-    with pytest.raises(
-        RunError, match=r"timing.jsonl, line 1, cannot be read: .*; delete it: it holds nothing but times"
-    ):
+    with pytest.raises(RunError, match=r"timing.jsonl, line 1, .*delete it"):
         resume(run, NoDisplay())
     (run / "timing.jsonl").unlink()
     resume(run, NoDisplay())

@@ -1,5 +1,6 @@
 """The files of a run directory, read into records and written again."""
 
+import dataclasses
 import errno
 import json
 import sys
@@ -14,6 +15,7 @@ from wiseale.data import load_dataset
 from wiseale.errors import RunError
 from wiseale.evaluation.evaluate import evaluate
 from wiseale.evaluation.record import Evaluation
+from wiseale.likelihoods import GaussianSettings
 from wiseale.platform.json_files import to_json
 from wiseale.runs.directory import RunDirectory, append_line, line_of, read
 from wiseale.runs.train import start
@@ -96,3 +98,19 @@ def test_a_line_that_can_be_written_only_in_part_is_taken_back_and_the_system_sa
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert (caught.value.errno, caught.value.filename) == (errno.EFBIG, str(path))
     assert path.read_bytes() == whole
+
+
+def test_every_fact_belongs_to_the_experiment_and_no_setting_of_the_machine_does(run):
+    """A checkpoint is refused where the experiment is another one."""
+    record = run.read_record()
+    facts = vars(record.facts)
+    others = {"x_shape": (1, 3), "standardized": "none", "data_fingerprint": "0"}
+    for name, value in facts.items():
+        changed = dataclasses.replace(record.facts, **{name: others[name] if name in others else value + 1})
+        assert dataclasses.replace(record, facts=changed).experiment != record.experiment, name
+    machine = {"threads": 7, "device": "cuda", "processes": 3, "data_root": "/else", "checkpoint_every": 9}
+    moved = dataclasses.replace(record.settings, figures=not record.settings.figures, **machine)
+    assert dataclasses.replace(record, settings=moved).experiment == record.experiment
+    for likelihood in (GaussianSettings(x_sigma=0.5), GaussianSettings(x_sigma="learned")):
+        changed = dataclasses.replace(record.settings, likelihood=likelihood)
+        assert dataclasses.replace(record, settings=changed).experiment != record.experiment

@@ -11,6 +11,7 @@ import torch
 from wiseale import config
 from wiseale.networks.model import Model
 from wiseale.spaces import SPACES, Column, ImagesSpace, MixedSpace, NumbersSpace, SignalsSpace, read_space
+from wiseale.spaces.units import Affine
 
 RNG = np.random.default_rng(0)
 COLUMNS = (
@@ -156,3 +157,26 @@ def test_truth_values_of_a_table_of_numbers_are_written_as_such():
 def test_columns_that_contradict_themselves_are_refused(column):
     with pytest.raises(ValueError, match="level"):
         MixedSpace.of([column]).check()
+
+
+@pytest.mark.parametrize(
+    ("value", "spread", "scale"), [(0.1, 0, 1), (1e9 + 0.1, 0, 1), (1e6, 1e-3, 1e-3), (0, 1e-9, 1e-9)]
+)
+def test_a_column_is_constant_if_it_varies_by_rounding_alone(value, spread, scale):
+    """The mean of equal numbers is off by their rounding; a spread of a billionth of the mean is a spread."""
+    x = value + spread * np.where(np.arange(1000) % 2, 1.0, -1.0)[:, None]
+    units = NumbersSpace((1,), scaling="columns").fit_units(x, np.arange(1000))
+    assert float(units.scale[0]) == pytest.approx(scale, rel=1e-3)
+
+
+def test_cells_that_are_constant_in_training_keep_their_unit():
+    """Another value in a later row is then a finite feature."""
+    features = MixedSpace.of([Column("hits", "number"), Column("colour", "category", ("blue", "red"))]).features()
+    features.fit(torch.tensor([[3.0, 1.0], [3.0, 1.0], [math.nan, 1.0]]))
+    assert features(torch.tensor([[5.0, 0.0], [3.0, 1.0]])).tolist() == [[2, 1, -1], [0, 0, 0]]
+
+
+def test_missing_cells_count_nothing_in_the_jacobian():
+    units = Affine(torch.zeros(2).double(), torch.tensor([10.0, 0.1], dtype=torch.float64))
+    x = torch.tensor([[1.0, 1.0], [math.nan, 1.0], [1.0, math.nan], [math.nan, math.nan]])
+    assert units.log_jacobian(x).tolist() == pytest.approx([0, math.log(10), -math.log(10), 0])

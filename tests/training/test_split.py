@@ -1,6 +1,7 @@
 """Held-out rows: a part of the rows up to a cap; the rest are each read once in an epoch."""
 
-from dataclasses import replace
+import re
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -92,3 +93,11 @@ def test_a_run_remembers_where_its_data_is(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     asked = TrainConfig(data="sine:n=100", data_root="here/data")
     assert resolve(asked, load_dataset("sine:n=100")).data_root == str(tmp_path / "here" / "data")
+
+
+def test_as_many_rows_are_held_out_at_the_most_as_the_help_says():
+    (item,) = [item for item in fields(TrainConfig) if item.name == "held_out_most"]
+    most = int(re.search(r"default: (\d+)", item.metadata["help"])[1])
+    assert [held_out_count(n, 0.1) for n in (10 * most - 10, 10 * most, 10 * most + 10, 100 * most)] == [
+        *(most - 1, most, most, most)
+    ]

@@ -10,6 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from wiseale import AutoEncoder, config
 from wiseale.data.dataset import Rows
 from wiseale.divergences import kl_posterior_prior
+from wiseale.likelihoods import BernoulliSettings
 from wiseale.networks.model import Model, seeded
 from wiseale.spaces import plain_space
 from wiseale.training.batches import Batches
@@ -158,3 +159,18 @@ def test_few_rows_are_sampled_from_many_reproducibly(monkeypatch):
     assert all(torch.equal(first[name], again[name]) for name in first)
     monkeypatch.undo()
     assert not torch.equal(first["linear.encoder.weight"], started(X).state_dict()["linear.encoder.weight"])
+
+
+@torch.no_grad()
+def test_binary_links_start_at_the_scale_that_suits_the_rows():
+    """Loadings too long by far, of a column that half of the rows have and of one that few have."""
+    draws = torch.Generator().manual_seed(0)
+    z = torch.randn(400, 1, dtype=torch.double, generator=draws)
+    x = torch.bernoulli(torch.sigmoid(torch.cat([0.7 * z, 0.7 * z - 5], 1)), generator=draws)
+    mean = torch.tensor([x[:, 0].mean(), 0.0], dtype=torch.double)
+    output = BernoulliSettings().build(plain_space((2,)))
+    weights, bias = output.start_decoder(mean, torch.ones(2, 1).double(), x, z)
+    likeliest, frequencies = (float(output(z @ part.T + bias).log_prob(x).mean()) for part in (weights, 0 * weights))
+    assert likeliest > frequencies
+    assert float(weights[1] / weights[0]) == pytest.approx(0.25 / 0.05, rel=0.01)  # p(1 − p) counts as 0.05 at least
+    assert 0.005 < float(bias[1].sigmoid()) < 0.02  # never seen, and not impossible
