@@ -178,7 +178,7 @@ def test_nothing_is_impossible_at_the_start():
     mean = torch.tensor([0.0, 1 - share, share, 0.0, 0.0, 0.0], dtype=torch.double)
     weights, bias = made.start_decoder(mean, torch.zeros(6, 2, dtype=torch.double), x, z)
     assert bool(weights.isfinite().all())
-    p = made.expectation(bias[None].float())[0]
+    p = made(bias[None].float()).expected[0]
     assert 1 / (4 * n) < p[3] < 4 / n  # as if half a row had it
     assert 1 / (2 * n) < p[0] < 2 / n
     assert 0 < p[4] < 0.01

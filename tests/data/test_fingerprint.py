@@ -1,8 +1,8 @@
 """A fingerprint tells apart whatever would train another model."""
 
 import numpy as np
-from wiseale.data.fingerprint import fingerprint
 
+from wiseale.data.dataset import fingerprint
 from wiseale.data.source import load_path
 
 
