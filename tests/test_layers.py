@@ -41,6 +41,18 @@ def test_imports_go_one_way():
     assert wrong == []
 
 
+CONSUMERS = {"experiments", "report", "explorer", "paper"}
+
+
+def test_the_library_imports_no_consumer():
+    """But a command, and the explorer of an estimator, which load one when they are asked for."""
+    wrong = []
+    for path in sorted(SOURCE.rglob("*.py")):
+        if layer_of(path) not in {*CONSUMERS, "cli", "__init__"} and path.name != "exploring.py":
+            wrong += [f"{path.relative_to(SOURCE)} imports {name}" for name in sorted(imported(path) & CONSUMERS)]
+    assert wrong == []
+
+
 def test_the_list_of_rooms_is_that_of_the_package():
     rooms = {layer_of(path) for path in SOURCE.rglob("*.py")} - {"__init__"}
     assert sorted(LEVEL) == sorted(rooms)

@@ -16,8 +16,9 @@ What remains is the overlap of two Gaussians. With Δ = μ_i − μ_j and v = σ
 
     log ∫ q(z|x_i) q(z|x_j) dz = −½ Σ_k [ log 2π v_k + Δ_k²/v_k ]
 
-The functions below are these three formulas and the loss; the objective ``wise_ale`` is made of them. (Where a batch is
-large, :mod:`wiseale.divergences` computes the same sums over pairs in C or in blocks.) A linear auto-encoder, trained:
+The functions below are these three formulas and the loss; the bound of the objective ``wise_ale`` is computed with the
+first three, where a batch is large with the same sums over pairs in C or in blocks (:mod:`wiseale.divergences`). A
+linear auto-encoder, trained:
 
 >>> import torch
 >>> generator = torch.Generator().manual_seed(0)

@@ -15,7 +15,7 @@ from wiseale.errors import DataError, RunError
 from wiseale.experiments.comparison import COMPARISON, read_comparison
 from wiseale.models.inference import Codec, Codes, open_codec
 from wiseale.models.places import ZooEntry, read_codes, read_entry
-from wiseale.runs.run import Run, Selection, read_other, select
+from wiseale.runs.run import Run, SelectedRows, read_other, select
 from wiseale.spaces import MixedSpace
 
 MOST_RUNS = 4
@@ -35,7 +35,7 @@ class Opened:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ShownRows(Selection):
+class ShownRows(SelectedRows):
     """The rows on the map, which are rows of a dataset.
 
     Attributes:

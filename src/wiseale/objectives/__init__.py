@@ -1,4 +1,4 @@
-"""The objectives of the compared systems: one file each, composed from :mod:`wiseale.divergences`."""
+"""The objectives of the compared systems, composed from :mod:`wiseale.divergences`."""
 
 from __future__ import annotations
 

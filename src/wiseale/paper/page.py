@@ -16,7 +16,7 @@ from wiseale.models.collapse import LEAST_INFORMATION
 from wiseale.paper import Scale
 from wiseale.paper.claims import BY_COMPUTATION, Verdict, judge
 from wiseale.paper.relations import MARGIN
-from wiseale.paper.reproduction import Outcome, read_reproduction
+from wiseale.paper.reproduction import ExperimentResult, read_reproduction
 from wiseale.paper.rows import conditions_of
 from wiseale.paper.sweep import weights_tables
 from wiseale.paper.toy import Judgement, ToyResult, read_toy
@@ -88,7 +88,7 @@ def how_claims_are_judged() -> str:
     )
 
 
-def _experiment(outcome: Outcome, out: Path) -> list[Section]:
+def _experiment(outcome: ExperimentResult, out: Path) -> list[Section]:
     title = outcome.experiment.title
     notes: list[Block] = [Paragraph(f"Note: {outcome.note}.")] if outcome.note else []
     if unfinished := outcome.unfinished:
@@ -106,7 +106,7 @@ def _experiment(outcome: Outcome, out: Path) -> list[Section]:
     return [*([Section(f"{title}: notes", tuple(notes))] if notes else []), *sections]
 
 
-def _weights_and_controls(outcome: Outcome, scale: Scale) -> list[Section]:
+def _weights_and_controls(outcome: ExperimentResult, scale: Scale) -> list[Section]:
     """WiSE-ALE beside β-VAE at equal weights, and the runs that differ on purpose, which no other table averages."""
     rows = outcome.rows(scale)
     sections = []

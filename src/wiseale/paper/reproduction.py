@@ -48,7 +48,7 @@ ALL_RUNS = Choice()
 
 
 @dataclass(frozen=True)
-class Plan:
+class PlannedRuns:
     """The comparisons of each experiment, what must be said of its data, and the chosen runs, most important first."""
 
     comparisons: Mapping[str, Sequence[Comparison]]
@@ -63,7 +63,7 @@ def plan_runs(
     data_root: Path | None = None,
     logger: str | None = None,
     choice: Choice = ALL_RUNS,
-) -> Plan:
+) -> PlannedRuns:
     """The chosen runs of the experiments at a scale, done or not; none of an experiment whose data is missing."""
     common: dict[str, Any] = {"data_root": str(data_root) if data_root else None, "logger": logger}
     comparisons: dict[str, Sequence[Comparison]] = {}
@@ -80,7 +80,7 @@ def plan_runs(
             named = replace(job, name=f"{name}: {control}{', ' if control else ''}{job.name}")
             if choice.includes(named, name, scale, control):
                 jobs.append((priority, named))
-    return Plan(comparisons, notes, [job for _, job in sorted(jobs, key=lambda job: job[0])])
+    return PlannedRuns(comparisons, notes, [job for _, job in sorted(jobs, key=lambda job: job[0])])
 
 
 def is_row_of(settings: TrainConfig, row: RunRow) -> bool:
@@ -132,7 +132,7 @@ REQUEST = "reproduction.json"
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ExperimentResult:
     """What has come of one experiment so far."""
 
     name: str
@@ -174,7 +174,7 @@ class Reproduction:
     """All experiments at one scale."""
 
     scale: Scale
-    outcomes: Mapping[str, Outcome] = field(default_factory=dict)
+    outcomes: Mapping[str, ExperimentResult] = field(default_factory=dict)
 
     def rows(self) -> list[RunRow]:
         """The rows of all evaluated runs."""
@@ -195,7 +195,7 @@ def run_experiments(
     logger: str | None = None,
     limit: float = math.inf,
     choice: Choice = ALL_RUNS,
-) -> tuple[dict[str, Outcome], list[Failure], int]:
+) -> tuple[dict[str, ExperimentResult], list[Failure], int]:
     """Train and evaluate what is missing of the experiments, by priority over all of them, and write ``runs.csv``.
 
     After ``limit`` seconds, or when interrupted, unfinished runs are left to a later call. Returns what has come of
@@ -247,11 +247,11 @@ def _read_request(out: Path) -> _Request:
         return record(_Request, parse_table(read_text(out / REQUEST)))
 
 
-def _read_outcome(out: Path, name: str, note: str | None) -> Outcome:
+def _read_outcome(out: Path, name: str, note: str | None) -> ExperimentResult:
     """The comparisons in the experiment's folder: its own, and those whose settings differ from them as controls."""
     folders = [out / name, *sorted(path for path in (out / name).glob("*") if path.is_dir())]
     comparisons = {folder: read_comparison(folder) for folder in folders if (folder / COMPARISON).exists()}
     main = comparisons.get(out / name)
     own = [one for one in comparisons.values() if main and one.base == main.base]
     controls = {folder.name: one for folder, one in comparisons.items() if main and one.base != main.base}
-    return Outcome(name, tuple(own), note, controls)
+    return ExperimentResult(name, tuple(own), note, controls)

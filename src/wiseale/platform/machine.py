@@ -21,7 +21,6 @@ from wiseale.errors import NotEnoughMemoryError
 _OPENMP_CHOICES = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME")
 _PACKAGE = Path(__file__).resolve().parents[1]
 
-Handler = Callable[[int, FrameType | None], object]
 
 END_WITH_PARENT = "WISEALE_END_WITH_PARENT"
 """Environment variable of a command that is to save and end when the process that started it ends."""

@@ -31,7 +31,7 @@ Split = Literal["unseen", "test", "held out", "train", "all rows"]
 
 
 @dataclass(frozen=True)
-class Selection:
+class SelectedRows:
     """Some rows of a dataset, out of ``available`` ones.
 
     ``numbers``, (n,), are counted from 0 in the split's own file; those of test rows that follow training rows are
@@ -45,7 +45,7 @@ class Selection:
     unseen: npt.NDArray[np.bool_] | None = None
 
 
-def select(dataset: Dataset, split: Split, held_out: Indices | None, most: int | None = None) -> Selection:
+def select(dataset: Dataset, split: Split, held_out: Indices | None, most: int | None = None) -> SelectedRows:
     """The rows of a split; of more than ``most``, evenly spaced ones, because rows of a file may be sorted.
 
     ``held_out`` are the numbers of the training rows that a run held out; None where the dataset is not that of a run.
@@ -57,12 +57,12 @@ def select(dataset: Dataset, split: Split, held_out: Indices | None, most: int |
         if test is None:
             raise DataError(f"{dataset.name} has no test rows")
         numbers = evenly_spaced(len(test), most)
-        return Selection(test.take(numbers), split, numbers, len(test))
+        return SelectedRows(test.take(numbers), split, numbers, len(test))
     if split == "all rows":
         n = len(train) + (len(test) if test is not None else 0)
         numbers = evenly_spaced(n, most)
         unseen = None if held_out is None else (numbers >= len(train)) | np.isin(numbers, held_out)
-        return Selection(_take_both(train, test, numbers), split, numbers, n, unseen)
+        return SelectedRows(_take_both(train, test, numbers), split, numbers, n, unseen)
     if held_out is None:
         raise DataError(f"{dataset.name} is not the data of the run: it has no {split} rows")
     numbers = held_out if split == "held out" else np.setdiff1d(np.arange(len(train)), held_out, assume_unique=True)
@@ -70,7 +70,7 @@ def select(dataset: Dataset, split: Split, held_out: Indices | None, most: int |
         raise DataError("the run held nothing out and its data has no test rows: give some with --data")
     available, numbers = len(numbers), numbers[evenly_spaced(len(numbers), most)]
     seen = np.zeros(len(numbers), bool) if split == "train" else None
-    return Selection(train.take(numbers), split, numbers, available, seen)
+    return SelectedRows(train.take(numbers), split, numbers, available, seen)
 
 
 def evenly_spaced(n: int, most: int | None) -> Indices:
@@ -191,7 +191,7 @@ class Run(RunDirectory):
         self._dataset = dataset
         return dataset
 
-    def rows(self, split: Split = "unseen", most: int | None = None) -> Selection:
+    def rows(self, split: Split = "unseen", most: int | None = None) -> SelectedRows:
         """Rows of the data; of more than ``most``, evenly spaced ones."""
         held_out = None if self.data is not None else self.held_out_of(self.dataset)
         return select(self.dataset, split, held_out, most)

@@ -108,7 +108,7 @@ def resume(path: Path, display: Display) -> Outcome:
         if world.is_rank_0:
             run.cut_after(work.learner.progress.epoch)
         notes = _columns(dataset)[:1]
-        if started.config_sha256 != sha256(run.config):  # edits that change the experiment have been refused before
+        if started.config_sha256 != sha256(run.config):  # after a checkpoint edits of the experiment are refused
             notes.append(f"{run.config} has been edited: {', '.join(FREE)} are taken as it says now")
         if (size := before.settings.processes) != world.size:
             notes.append(

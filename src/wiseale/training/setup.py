@@ -99,7 +99,7 @@ class Work:
 
 
 def take_weights(model: Model, init_from: str | None) -> None:
-    """Copy the weights of a finished run or a model directory into a model; it keeps its own standardizer."""
+    """Copy the weights of a finished run or a model directory into a model; it keeps its own units."""
     if init_from is None:
         return
     source, _ = load_model(Path(init_from))

@@ -195,4 +195,3 @@ function fit(canvas, view, ratio) {
   if (canvas.width !== width || canvas.height !== height) [canvas.width, canvas.height] = [width, height];
 }
 
-export const positionOf = (run, z, row = 0) => project(run.plane, z, row);
