@@ -9,6 +9,7 @@ import types
 import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Literal, TypeVar
 
 from wiseale import registry
@@ -58,12 +59,18 @@ def setting(
     return field(default=default, metadata={"help": help, "limits": limits, "role": role, "given": given, "kind": kind})
 
 
+@cache
+def _type_hints(cls: Any) -> dict[str, Any]:
+    """The annotations of a class, evaluated once."""
+    return typing.get_type_hints(cls)
+
+
 @dataclass(frozen=True)
 class Settings:
     """Base of every dataclass of settings: values are checked against their declared type and range when it is made."""
 
     def __post_init__(self) -> None:
-        hints = typing.get_type_hints(type(self))
+        hints = _type_hints(type(self))
         for item in dataclasses.fields(self):
             value = convert(item.name, getattr(self, item.name), hints[item.name])
             _check_range(item.name, value, item.metadata.get("limits", {}))

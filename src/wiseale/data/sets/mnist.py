@@ -24,6 +24,7 @@ _READINGS: dict[str, Reading] = {"false": "unit", "threshold": "threshold", "dyn
 _PIXELS = (28, 28)
 _UNSIGNED_BYTE = 0x08
 _MAX_BYTES = 1 << 31  # far above any IDX dataset, and small enough to allocate
+_CHUNK_BYTES = 1 << 20
 _MAX_GZIP_RATIO = 1032  # the most that deflate compresses: a header is checked against it before memory is allocated
 
 _FILES = (
@@ -145,8 +146,9 @@ def read_idx(path: Path, axes: int) -> npt.NDArray[np.uint8]:
     try:
         with open_content(path) as file:
             shape = _read_header(file, path, axes)
-            content = bytearray(math.prod(shape))
-            read = file.readinto(content)  # type: ignore[attr-defined]
+            content, read = np.empty(math.prod(shape), np.uint8), 0
+            while count := file.readinto(content[read : read + _CHUNK_BYTES].data):  # type: ignore[attr-defined]
+                read += count
             goes_on = file.read(1) != b""
     except (zlib.error, gzip.BadGzipFile, EOFError):
         raise DataError(f"{path} is damaged or cut short: fetch it again") from None
@@ -156,7 +158,7 @@ def read_idx(path: Path, axes: int) -> npt.NDArray[np.uint8]:
         raise DataError(f"{path} is damaged or cut short: fetch it again")
     if goes_on:
         raise DataError(f"{path} goes on after its {len(content)} bytes of content: fetch it again")
-    return np.frombuffer(content, np.uint8).reshape(shape)
+    return content.reshape(shape)
 
 
 def _read_header(file: IO[bytes], path: Path, axes: int) -> tuple[int, ...]:
