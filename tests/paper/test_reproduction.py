@@ -111,7 +111,7 @@ def test_rows_are_written_even_when_interrupted(tmp_path, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(reproduction, "run_jobs", interrupted)
-    monkeypatch.setattr(reproduction.Outcome, "rows", lambda self, scale: [done])
+    monkeypatch.setattr(reproduction.ExperimentResult, "rows", lambda self, scale: [done])
     with pytest.raises(KeyboardInterrupt):
         reproduction.run_experiments(["sine"], "smoke", tmp_path / "out", None, None, lambda jobs: None)
     (kept,) = read_rows(tmp_path / "out" / "runs.csv")

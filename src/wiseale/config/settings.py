@@ -70,7 +70,7 @@ class Settings:
     """Base of every dataclass of settings: values are checked against their declared type and range when it is made."""
 
     def __post_init__(self) -> None:
-        hints = _type_hints(type(self))
+        hints = _type_hints(type(self))  # type: ignore[arg-type]  # mypy takes the hash of instances for that of the class
         for item in dataclasses.fields(self):
             value = convert(item.name, getattr(self, item.name), hints[item.name])
             _check_range(item.name, value, item.metadata.get("limits", {}))
